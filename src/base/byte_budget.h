@@ -4,7 +4,7 @@
 // Each connection has a Share, and the Shares of one client address have one account. An account
 // gets bytes as long as eight times as many stay free as it then has: one address alone gets a
 // ninth, and sixteen addresses that take all they can leave an eighth to the next one. Two
-// exceptions: an address always gets a few bytes (sure_bytes()) while any are free; and, so that
+// exceptions: an address always gets a few bytes while any are free; and, so that
 // connections behind one address do not starve one another, four times as many free bytes are
 // enough for an ordinary request of a connection that has nothing else.
 //
@@ -36,8 +36,6 @@ class ByteBudget {
   bool exhausted() const { return used() >= limit_; }
   // Shares that wait for bytes.
   std::size_t waiting() const { return waiting_.load(std::memory_order_relaxed); }
-  // Bytes that an address gets whatever the others have, while as many are free.
-  std::uint64_t sure_bytes() const { return sure_; }
 
  private:
   // A waiting account or Share in a queue; changed only while it is in no queue. Each account and
@@ -77,6 +75,7 @@ class ByteBudget {
   void serve(const Share* asking);
 
   const std::uint64_t limit_;
+  // Bytes that an address gets whatever the others have, while as many are free.
   const std::uint64_t sure_;
   std::atomic<std::uint64_t> used_{0};
   std::atomic<std::size_t> waiting_{0};

@@ -1,4 +1,4 @@
-// Arithmetic on numbers that a peer sent: every sum and product reports an overflow.
+// Arithmetic on numbers that a peer sent: every sum reports an overflow.
 #pragma once
 
 #include <concepts>
@@ -11,13 +11,6 @@ constexpr std::optional<Integer> checked_add(Integer a, Integer b) {
   Integer sum;
   if (__builtin_add_overflow(a, b, &sum)) return std::nullopt;
   return sum;
-}
-
-template <std::unsigned_integral Integer>
-constexpr std::optional<Integer> checked_multiply(Integer a, Integer b) {
-  Integer product;
-  if (__builtin_mul_overflow(a, b, &product)) return std::nullopt;
-  return product;
 }
 
 // Whether [offset, offset + length) lies in [0, size), without ever overflowing.

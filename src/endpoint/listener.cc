@@ -85,7 +85,7 @@ struct Listener::State {
     address = udp->local();
     return Reason::None;
   }
-  Reason serve_rdma(const Address& at, net::UniqueFd socket, const ListenOptions& options) {
+  Reason serve_rdma(const Address& at, UniqueFd socket, const ListenOptions& options) {
     rpc::rdma::ServerOptions rdma_options = options.rdma;
     if (options.fabric == FabricKind::Verbs) {
       if (socket) return Reason::AddressNotAvailable;
@@ -117,7 +117,7 @@ struct Listener::State {
       return serve_udp(net::UdpSocket::open(loop(), at), options);
     return serve_rdma(at, {}, options);
   }
-  Reason listen(net::UniqueFd socket, const ListenOptions& options) {
+  Reason listen(UniqueFd socket, const ListenOptions& options) {
     if (options.transport == Transport::Tcp)
       return serve_tcp(net::TcpListener::adopt(loop(), std::move(socket)), options);
     if (options.transport == Transport::Udp)
@@ -218,7 +218,7 @@ Result<Listener, Reason> listen(rpc::Service& service, const Address& at, Listen
 }
 
 Result<Listener, Reason> listen(rpc::Service& service, int socket, ListenOptions options) {
-  net::UniqueFd owned(socket);
+  UniqueFd owned(socket);
   auto loops = shared_or_own(std::move(options.loops));
   if (!loops) return Failure{loops.error()};
   auto state = std::make_unique<Listener::State>(service, *std::move(loops));

@@ -55,7 +55,7 @@ std::optional<Error> Mounted::begin(const MountOptions& options) {
   if (!place_.mount(session_.get(), options.read_ahead)) return cannot_mount(options.directory);
   if (fuse_session_custom_io(session_.get(), &kDevice, fuse_session_fd(session_.get())) != 0)
     throw std::bad_alloc();
-  net::UniqueFd device(fcntl(fuse_session_fd(session_.get()), F_DUPFD_CLOEXEC, 0));
+  UniqueFd device(fcntl(fuse_session_fd(session_.get()), F_DUPFD_CLOEXEC, 0));
   if (!device || fcntl(device.fd(), F_SETFL, O_NONBLOCK) != 0)
     return cannot_mount(options.directory);
   Result<net::Descriptor, Reason> watched = net::Descriptor::watch(loop_, std::move(device));

@@ -70,7 +70,7 @@ nfs::client::Error cannot_mount(std::string_view directory) {
 }
 
 bool MountPoint::mount(fuse_session* session, std::uint64_t read_ahead) {
-  const net::UniqueFd devices = open_backing_devices();
+  const UniqueFd devices = open_backing_devices();
   if (fuse_session_mount(session, directory_.c_str()) != 0) return false;
   mounted_ = true;
   device_ = device_on(directory_);

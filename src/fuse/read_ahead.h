@@ -6,16 +6,16 @@
 #include <cstdint>
 #include <string>
 
-#include "net/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace stag::fuse {
 
 // The devices of file systems in sysfs. Empty: they are not to be seen.
-net::UniqueFd open_backing_devices();
+UniqueFd open_backing_devices();
 
 // Has the kernel read so many bytes ahead of the file system `device` ("0:53"), if this process may
 // say so. `devices` was opened before that was mounted: a process that walks through a
 // mount that it serves itself waits for its own answer.
-void set_read_ahead(const net::UniqueFd& devices, const std::string& device, std::uint64_t bytes);
+void set_read_ahead(const UniqueFd& devices, const std::string& device, std::uint64_t bytes);
 
 }  // namespace stag::fuse

@@ -36,14 +36,14 @@ class ReadAhead : public ::testing::Test {
     fs::create_directory(root_ / "bdi");
     fs::create_directory_symlink("../devices/0:53", root_ / "bdi" / "0:53");
     std::ofstream(setting()) << "128\n";
-    devices_ = net::UniqueFd(::open((root_ / "bdi").c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    devices_ = UniqueFd(::open((root_ / "bdi").c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   }
   ~ReadAhead() override { fs::remove_all(root_); }
 
   fs::path setting() const { return root_ / "devices" / "0:53" / "read_ahead_kb"; }
 
   const fs::path root_ = directory_in(fs::temp_directory_path());
-  net::UniqueFd devices_;
+  UniqueFd devices_;
 };
 
 TEST_F(ReadAhead, is_written_in_KiB_for_the_device_of_the_mount) {
@@ -54,7 +54,7 @@ TEST_F(ReadAhead, is_written_in_KiB_for_the_device_of_the_mount) {
 TEST_F(ReadAhead, stays_as_it_is_where_the_device_is_not_known) {
   set_read_ahead(devices_, "", 1 << 20);
   set_read_ahead(devices_, "0:54", 1 << 20);
-  set_read_ahead(net::UniqueFd(), "0:53", 1 << 20);
+  set_read_ahead(UniqueFd(), "0:53", 1 << 20);
   EXPECT_EQ(content(setting()), "128\n");
 }
 

@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdlib>
 
-#include "net/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace stag::net {
 namespace {

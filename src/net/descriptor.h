@@ -5,8 +5,8 @@
 
 #include "base/reason.h"
 #include "base/result.h"
+#include "base/unique_fd.h"
 #include "base/unique_function.h"
-#include "net/unique_fd.h"
 
 namespace stag::net {
 

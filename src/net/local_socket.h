@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "net/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace stag::net {
 

@@ -21,11 +21,11 @@
 #include <thread>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "net/fair_turns.h"
 #include "net/loop.h"
 #include "net/spin_policy.h"
 #include "net/timer_heap.h"
-#include "net/unique_fd.h"
 #include "net/worker_pool.h"
 
 namespace stag::net {

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/unique_fd.h"
 #include "net/socket_address.h"
-#include "net/unique_fd.h"
 
 namespace stag::net {
 

@@ -18,10 +18,10 @@
 #include "base/result.h"
 #include "base/rope.h"
 #include "base/task.h"
+#include "base/unique_fd.h"
 #include "net/descriptor.h"
 #include "net/socket_address.h"
 #include "net/tcp_options.h"
-#include "net/unique_fd.h"
 
 namespace stag::net {
 

@@ -55,9 +55,7 @@ struct CallPlan {
 
 // Fails when the header alone does not fit the threshold or a chunk needs more segments than
 // allowed (the owner then gathers memory and tries again, or gives up).
-Result<CallPlan, Reason> plan_call(const CallShape& shape, const ReplyBound& bound,
-                                   const CallLimits& limits);
-// The same into a plan of an earlier Call; None: it can be done.
+// `plan` may be that of an earlier Call. None: it can be done.
 Reason plan_call(const CallShape& shape, const ReplyBound& bound, const CallLimits& limits,
                  CallPlan& plan);
 

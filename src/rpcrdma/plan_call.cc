@@ -186,12 +186,4 @@ Reason plan_call(const CallShape& shape, const ReplyBound& bound, const CallLimi
   return plan_in_general(shape, bound, limits, plan);
 }
 
-Result<CallPlan, Reason> plan_call(const CallShape& shape, const ReplyBound& bound,
-                                   const CallLimits& limits) {
-  Result<CallPlan, Reason> result(std::in_place);
-  const Reason reason = plan_call(shape, bound, limits, *result);
-  if (reason != Reason::None) result = Failure{reason};
-  return result;
-}
-
 }  // namespace stag::rpcrdma

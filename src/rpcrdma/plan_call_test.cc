@@ -35,8 +35,16 @@ ReplyBound bound(std::uint32_t payload_max, std::initializer_list<std::uint32_t>
   return made;
 }
 
+Result<CallPlan, Reason> try_plan(const CallShape& call, const ReplyBound& reply,
+                                  const CallLimits& limits) {
+  CallPlan made;
+  const Reason reason = plan_call(call, reply, limits, made);
+  if (reason != Reason::None) return Failure{reason};
+  return made;
+}
+
 CallPlan plan(const CallShape& call, const ReplyBound& reply, const CallLimits& limits) {
-  const auto made = plan_call(call, reply, limits);
+  const auto made = try_plan(call, reply, limits);
   EXPECT_TRUE(made.ok());
   return made ? *made : CallPlan{};
 }
@@ -145,14 +153,14 @@ TEST(PlanCall, falls_back_to_Position_Zero_alone_when_the_header_has_no_room) {
 
 TEST(PlanCall, fails_when_memory_is_in_more_pieces_than_a_chunk_takes) {
   const CallLimits limits = limits_of(1024);
-  EXPECT_EQ(plan_call(shape(8000, {}, 17), bound(0), limits).error(), Reason::RdmaSegmentsTooMany);
-  EXPECT_TRUE(plan_call(shape(8000, {}, 16), bound(0), limits).ok());
+  EXPECT_EQ(try_plan(shape(8000, {}, 17), bound(0), limits).error(), Reason::RdmaSegmentsTooMany);
+  EXPECT_TRUE(try_plan(shape(8000, {}, 16), bound(0), limits).ok());
   ReplyBound reply = bound(8000);
   reply.segments = 17;
-  EXPECT_EQ(plan_call(shape(100), reply, limits).error(), Reason::RdmaSegmentsTooMany);
+  EXPECT_EQ(try_plan(shape(100), reply, limits).error(), Reason::RdmaSegmentsTooMany);
   reply = bound(100, {8000});
   reply.results[0].segments = 17;
-  EXPECT_EQ(plan_call(shape(100), reply, limits).error(), Reason::RdmaSegmentsTooMany);
+  EXPECT_EQ(try_plan(shape(100), reply, limits).error(), Reason::RdmaSegmentsTooMany);
 }
 
 TEST(PlanCall, offers_of_a_Reply_chunk_no_more_than_can_be_offered) {
@@ -169,7 +177,7 @@ TEST(PlanCall, fails_when_the_header_alone_exceeds_the_threshold) {
     result.segments = 16;
     reply.results.push_back(result);
   }
-  EXPECT_EQ(plan_call(shape(2000), reply, limits_of(1024)).error(), Reason::RdmaCallTooLarge);
+  EXPECT_EQ(try_plan(shape(2000), reply, limits_of(1024)).error(), Reason::RdmaCallTooLarge);
 }
 
 TEST(PlanCall, offers_a_Reply_chunk_exactly_when_the_largest_Reply_exceeds_the_threshold) {
@@ -272,7 +280,7 @@ TEST(PlanCall, fails_when_the_largest_Reply_exceeds_32_bits) {
   ReplyBound reply = bound(0xffffff00, {0x200});
   EXPECT_EQ(plan(shape(140), reply, limits_of(1024)).reply_chunk, 0xffffff00u);
   reply.results[0].wanted_inline = true;
-  EXPECT_EQ(plan_call(shape(140), reply, limits_of(1024)).error(), Reason::RdmaCallTooLarge);
+  EXPECT_EQ(try_plan(shape(140), reply, limits_of(1024)).error(), Reason::RdmaCallTooLarge);
 }
 
 }  // namespace

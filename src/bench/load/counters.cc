@@ -29,13 +29,13 @@ std::uint64_t system_call_tracepoint() {
   return 0;
 }
 
-net::UniqueFd counter(pid_t thread, perf_event_attr event) {
+UniqueFd counter(pid_t thread, perf_event_attr event) {
   event.size = sizeof event;
-  return net::UniqueFd(
+  return UniqueFd(
       static_cast<int>(syscall(SYS_perf_event_open, &event, thread, -1, -1, PERF_FLAG_FD_CLOEXEC)));
 }
 
-net::UniqueFd counter(pid_t thread, std::uint32_t type, std::uint64_t config) {
+UniqueFd counter(pid_t thread, std::uint32_t type, std::uint64_t config) {
   perf_event_attr event{};
   event.type = type;
   event.config = config;
@@ -64,19 +64,19 @@ int look_in(dl_phdr_info* object, std::size_t, void* data) {
 }
 
 // At every call of malloc() in the thread.
-net::UniqueFd allocation_probe(pid_t thread) {
+UniqueFd allocation_probe(pid_t thread) {
   CodePlace place{reinterpret_cast<std::uintptr_t>(dlsym(RTLD_DEFAULT, "malloc"))};
   dl_iterate_phdr(look_in, &place);
   perf_event_attr event{};
   event.type = static_cast<std::uint32_t>(number_in("/sys/bus/event_source/devices/uprobe/type"));
   event.config1 = reinterpret_cast<std::uintptr_t>(place.file.c_str());
   event.config2 = place.offset;
-  return event.type == 0 ? net::UniqueFd() : counter(thread, event);
+  return event.type == 0 ? UniqueFd() : counter(thread, event);
 }
 
-std::uint64_t sum(const std::vector<net::UniqueFd>& counters) {
+std::uint64_t sum(const std::vector<UniqueFd>& counters) {
   std::uint64_t total = 0, count = 0;
-  for (const net::UniqueFd& each : counters)
+  for (const UniqueFd& each : counters)
     if (::read(each.fd(), &count, sizeof count) == sizeof count) total += count;
   return total;
 }

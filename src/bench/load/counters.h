@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "net/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace stag::bench {
 
@@ -33,7 +33,7 @@ class Counters {
  private:
   void add(pid_t thread, std::uint64_t tracepoint);
 
-  std::vector<net::UniqueFd> system_calls_, switches_, allocations_;
+  std::vector<UniqueFd> system_calls_, switches_, allocations_;
   bool refused_ = false, allocations_wanted_;
 };
 

@@ -20,8 +20,8 @@ using Clock = std::chrono::steady_clock;
 ChildProcess::ChildProcess(std::vector<std::string> words, const char* file, Errors errors) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return;
-  output_ = net::UniqueFd(ends[0]);
-  const net::UniqueFd input(ends[1]);
+  output_ = UniqueFd(ends[0]);
+  const UniqueFd input(ends[1]);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, input.fd(), STDOUT_FILENO);

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "net/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace stag::bench {
 
@@ -41,7 +41,7 @@ class ChildProcess {
   pid_t pid_ = -1;  // until its end is known
   int status_ = -1;
   bool started_ = false;
-  net::UniqueFd output_;
+  UniqueFd output_;
 };
 
 }  // namespace stag::bench

@@ -73,7 +73,7 @@ class Capture final : public Command {
   std::uint64_t most_ = std::uint64_t{1} << 30;
   bool json_ = false;
 
-  net::UniqueFd file_;
+  UniqueFd file_;
   bool begun_ = false;
   bool broken_ = false;                              // nothing can stand behind half a block
   bool reader_gone_ = false, stands_still_ = false;  // of standard output

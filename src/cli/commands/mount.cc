@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "base/unique_fd.h"
 #include "cli/commands.h"
 #include "cli/support/arguments.h"
 #include "cli/support/local_file.h"
@@ -22,7 +23,6 @@
 #include "cli/support/output.h"
 #include "cli/support/process_of_thread.h"
 #include "cli/support/remote.h"
-#include "net/unique_fd.h"
 
 namespace stag::cli {
 namespace {
@@ -67,9 +67,9 @@ class Background {
   // In the child: nullopt. In the parent, once the child is ready or has ended: the exit code; or
   // why there is no child any more, which has said nothing. Of what it inherits the child keeps
   // `errors`, if that is a file.
-  Result<std::optional<Exit>, std::string> begin(const net::UniqueFd& errors);
+  Result<std::optional<Exit>, std::string> begin(const UniqueFd& errors);
   // Tells the parent, and leaves the terminal; standard error becomes `errors`, if that is a file.
-  void ready(const net::UniqueFd& errors);
+  void ready(const UniqueFd& errors);
   bool without_terminal() const { return without_terminal_; }
 
  private:
@@ -90,7 +90,7 @@ void close_others(int one, int other) {
   close_range(next, ~0U, 0);
 }
 
-Result<std::optional<Exit>, std::string> Background::begin(const net::UniqueFd& errors) {
+Result<std::optional<Exit>, std::string> Background::begin(const UniqueFd& errors) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return Failure{no_process(errno)};
   const pid_t child = fork();
@@ -120,11 +120,11 @@ Result<std::optional<Exit>, std::string> Background::begin(const net::UniqueFd& 
                              WTERMSIG(status), strsignal(WTERMSIG(status)))};
 }
 
-void Background::ready(const net::UniqueFd& errors) {
+void Background::ready(const UniqueFd& errors) {
   if (to_parent_ < 0) return;
   setsid();
   static_cast<void>(!chdir("/"));
-  const net::UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  const UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   for (const int standard : {STDIN_FILENO, STDOUT_FILENO}) dup2(null.fd(), standard);
   dup2(errors ? errors.fd() : null.fd(), STDERR_FILENO);
   static_cast<void>(!::write(to_parent_, "+", 1));
@@ -138,10 +138,10 @@ bool is_below(const std::string& file, const std::string& directory) {
 }
 
 // A pipe that nobody reads is an error rather than waited for.
-net::UniqueFd open_log(const std::string& path) {
+UniqueFd open_log(const std::string& path) {
   constexpr mode_t kMode = 0644;
-  return net::UniqueFd(::open(
-      path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, kMode));
+  return UniqueFd(::open(path.c_str(),
+                         O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, kMode));
 }
 
 void tell_long_waits(const std::string& url, std::size_t requests, pid_t thread) {
@@ -289,7 +289,7 @@ class MountCommand final : public Command {
     return true;
   }
   void reopen_log() const {
-    const net::UniqueFd anew = open_log(log_file_);
+    const UniqueFd anew = open_log(log_file_);
     if (!anew) return log_notice(kLogFileKept, log_file_, std::system_category().message(errno));
     // By the numbers that it has, so that code that writes there need not know.
     dup3(anew.fd(), errors_.fd(), O_CLOEXEC);
@@ -355,7 +355,7 @@ class MountCommand final : public Command {
   std::vector<std::string> options_;
   bool foreground_ = false;
   std::string log_file_, log_level_ = "info";
-  net::UniqueFd errors_;
+  UniqueFd errors_;
   RemoteOptions remote_{.timeout = kForEver, .delegations = true, .hard = true};
   fuse::MountOptions mount_;
   Background background_;

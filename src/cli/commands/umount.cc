@@ -12,11 +12,11 @@
 #include <filesystem>
 #include <optional>
 
+#include "base/unique_fd.h"
 #include "cli/commands.h"
 #include "cli/support/arguments.h"
 #include "cli/support/mounts.h"
 #include "cli/support/output.h"
-#include "net/unique_fd.h"
 
 namespace stag::cli {
 namespace {
@@ -37,8 +37,8 @@ struct Ended {
 Result<Ended, int> run_program(const std::vector<const char*>& words) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return Failure{errno};
-  const net::UniqueFd from(ends[0]);
-  net::UniqueFd to(ends[1]);
+  const UniqueFd from(ends[0]);
+  UniqueFd to(ends[1]);
   posix_spawn_file_actions_t actions;
   if (const int error = posix_spawn_file_actions_init(&actions)) return Failure{error};
   int error = posix_spawn_file_actions_adddup2(&actions, to.fd(), STDERR_FILENO);
@@ -48,7 +48,7 @@ Result<Ended, int> run_program(const std::vector<const char*>& words) {
                          const_cast<char* const*>(words.data()), environ);
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) return Failure{error};
-  to = net::UniqueFd();
+  to = UniqueFd();
   Ended ended;
   std::array<char, 4096> piece;
   ssize_t got = 0;

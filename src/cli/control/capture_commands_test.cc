@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 class Asker final : public ControlReply {
  public:
   explicit Asker(Loop& loop) : loop_(loop) {}
-  void attach(std::vector<net::UniqueFd>) override {}
+  void attach(std::vector<UniqueFd>) override {}
   Task<bool> flush() override {
     const std::size_t end = text_.find('\n');
     rows.push_back(*JsonObject::parse(text_.substr(0, end)));

@@ -54,7 +54,7 @@ class ControlClient : public ::testing::Test {
   }
 
   std::string folder_, path_;
-  net::UniqueFd silent_;
+  UniqueFd silent_;
   net::EpollLoop loop_;
   CancelSource interrupted_;
   cli::Run run_{loop_, interrupted_};

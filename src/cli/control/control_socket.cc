@@ -53,7 +53,7 @@ class ControlConnection final : public ControlReply {
 
   Task<void> serve();
   void close() { socket_.close(); }
-  void attach(std::vector<net::UniqueFd> sockets) override { attached_ = std::move(sockets); }
+  void attach(std::vector<UniqueFd> sockets) override { attached_ = std::move(sockets); }
   Task<bool> flush() override;
   Task<std::optional<std::string>> next_line() override;
   Loop& loop() override { return socket_.loop(); }
@@ -69,7 +69,7 @@ class ControlConnection final : public ControlReply {
   const ControlCommands& commands_;
   std::string buffer_;
   std::size_t used_ = 0;
-  std::vector<net::UniqueFd> attached_;
+  std::vector<UniqueFd> attached_;
 };
 
 Timer ControlConnection::patience() {

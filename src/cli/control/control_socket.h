@@ -43,7 +43,7 @@ class ControlReply {
   // Behind the rows so far; the reader knows how many.
   void add_bytes(Bytes bytes) { text_ += text_of(bytes); }
   // These go with the next flush(), with its first byte. The process keeps its own.
-  virtual void attach(std::vector<net::UniqueFd> sockets) = 0;
+  virtual void attach(std::vector<UniqueFd> sockets) = 0;
   // Sends what was added. False: nobody reads any more, and the command may end.
   virtual Task<bool> flush() = 0;
   // The next line of who asks, for a command that goes on with it. nullopt: there is none any more.

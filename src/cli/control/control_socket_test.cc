@@ -48,7 +48,7 @@ class Peer {
   bool connected = false;
 
  private:
-  net::UniqueFd fd_;
+  UniqueFd fd_;
 };
 
 class Control : public ::testing::Test {

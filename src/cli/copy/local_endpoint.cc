@@ -33,7 +33,7 @@ mode_t mode_of(FileType type) {
 
 Outcome<std::uint64_t> read_now(LocalTree& tree, const CopyObject& file, std::uint64_t offset,
                                 MutableBytes to) {
-  const SystemResult<net::UniqueFd> fd = tree.open(file, kToRead);
+  const SystemResult<UniqueFd> fd = tree.open(file, kToRead);
   if (!fd) return local_failure("read", file.path, fd.error());
   std::uint64_t done = 0;
   while (done < to.size()) {
@@ -62,7 +62,7 @@ Outcome<std::string> make_special(int directory, const std::string& name, const 
     if (!never) return not_made(path, error);
     return local_trouble("make the special file", path, error);
   }
-  const net::UniqueFd fd(::openat(directory, temporary.c_str(), kToName | O_NOFOLLOW));
+  const UniqueFd fd(::openat(directory, temporary.c_str(), kToName | O_NOFOLLOW));
   struct stat made {};
   Outcome<Ok> done{Ok{}};
   if (!fd || fstat(fd.fd(), &made) != 0) done = not_made(path, errno);
@@ -101,7 +101,7 @@ SystemResult<Ok> link_at(LocalTree& tree, const CopyObject& file, int directory,
 
 // Gives `finish` to a symbolic link that was just made as `name`.
 void finish_new_symlink(int directory, const std::string& name, const Finish& finish) {
-  const net::UniqueFd fd(::openat(directory, name.c_str(), kToName | O_NOFOLLOW));
+  const UniqueFd fd(::openat(directory, name.c_str(), kToName | O_NOFOLLOW));
   struct stat made {};
   // Another user who may write to the directory might have put something in its place.
   const bool own = fd && fstat(fd.fd(), &made) == 0 && S_ISLNK(made.st_mode) && made.st_nlink <= 1;
@@ -142,7 +142,7 @@ class LocalDirIterator final : public DirIterator {
   }
   // The number of the error, or zero.
   int open_now() {
-    SystemResult<net::UniqueFd> fd = tree_.open_to_list(directory_);
+    SystemResult<UniqueFd> fd = tree_.open_to_list(directory_);
     if (!fd) return fd.error();
     stream_ = fdopendir(fd->fd());
     if (stream_ == nullptr) return errno;
@@ -188,7 +188,7 @@ class LocalEndpoint final : public CopyEndpoint {
   Task<Outcome<std::string>> readlink(CopyObject symlink) override {
     co_return co_await offloaded(run_.loop, [&]() -> Outcome<std::string> {
       constexpr std::string_view kVerb = "read the symbolic link";
-      const SystemResult<net::UniqueFd> fd = tree_.open(symlink, kToName);
+      const SystemResult<UniqueFd> fd = tree_.open(symlink, kToName);
       if (!fd) return local_failure(kVerb, symlink.path, fd.error());
       std::string target(PATH_MAX, '\0');
       const ssize_t length = ::readlinkat(fd->fd(), "", target.data(), target.size());
@@ -200,7 +200,7 @@ class LocalEndpoint final : public CopyEndpoint {
   Task<Outcome<Extras>> extras(CopyObject object, ExtraKinds kinds) override {
     Outcome<Extras> extras = co_await offloaded(run_.loop, [&]() -> Outcome<Extras> {
       const bool data = object.kind == Kind::File || object.kind == Kind::Directory;
-      SystemResult<net::UniqueFd> fd = tree_.open(object, data ? kToRead : kToName);
+      SystemResult<UniqueFd> fd = tree_.open(object, data ? kToRead : kToName);
       // What may not be read can be asked for them all the same.
       if (!fd && fd.error() == EACCES) fd = tree_.open(object, kToName);
       if (!fd) return local_failure("open", object.path, fd.error());
@@ -212,7 +212,7 @@ class LocalEndpoint final : public CopyEndpoint {
   }
   Task<Outcome<std::uint64_t>> feed(CopyObject file, TempFile& temp_file,
                                     std::uint64_t from) override {
-    SystemResult<net::UniqueFd> fd =
+    SystemResult<UniqueFd> fd =
         co_await offloaded(run_.loop, [&] { return tree_.open(file, kToRead); });
     if (!fd) co_return local_failure("read", file.path, fd.error());
     LocalFile source(run_.loop, file.path, *std::move(fd));
@@ -292,7 +292,7 @@ class LocalEndpoint final : public CopyEndpoint {
   }
   Task<Outcome<Ok>> adopt(CopyObject object, Extras extras) override {
     co_return co_await offloaded(run_.loop, [&]() -> Outcome<Ok> {
-      const SystemResult<net::UniqueFd> fd = tree_.open(object, kToRead);
+      const SystemResult<UniqueFd> fd = tree_.open(object, kToRead);
       if (!fd) return local_failure("open", object.path, fd.error());
       return adopt_local(fd->fd(), object.path, extras);
     });
@@ -322,7 +322,7 @@ class LocalEndpoint final : public CopyEndpoint {
   }
   Task<Outcome<Ok>> finish(CopyObject object, Finish finish) override {
     co_return co_await offloaded(run_.loop, [&]() -> Outcome<Ok> {
-      SystemResult<net::UniqueFd> fd =
+      SystemResult<UniqueFd> fd =
           tree_.open(object, object.kind == Kind::Other ? kToName : kToRead);
       // What may not be read can be given rights all the same.
       if (!fd && fd.error() == EACCES) fd = tree_.open(object, kToName);
@@ -332,7 +332,7 @@ class LocalEndpoint final : public CopyEndpoint {
   }
   Task<Outcome<nfs::client::Time>> modified(CopyObject object) override {
     co_return co_await offloaded(run_.loop, [&]() -> Outcome<nfs::client::Time> {
-      const SystemResult<net::UniqueFd> fd = tree_.open(object, kToName);
+      const SystemResult<UniqueFd> fd = tree_.open(object, kToName);
       struct stat now {};
       if (!fd) return local_failure("look at", object.path, fd.error());
       if (::fstat(fd->fd(), &now) != 0) return local_failure("look at", object.path, errno);
@@ -341,7 +341,7 @@ class LocalEndpoint final : public CopyEndpoint {
   }
   Task<void> finish_symlink(CopyObject link, Finish finish) override {
     static_cast<void>(co_await offloaded(run_.loop, [&]() -> SystemResult<Ok> {
-      const SystemResult<net::UniqueFd> fd = tree_.open(link, kToName);
+      const SystemResult<UniqueFd> fd = tree_.open(link, kToName);
       if (!fd) return Failure{fd.error()};
       finish_local_symlink(fd->fd(), finish);
       return Ok{};

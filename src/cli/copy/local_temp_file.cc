@@ -9,9 +9,9 @@
 #include <cstdio>
 #include <utility>
 
+#include "base/unique_fd.h"
 #include "cli/copy/local_extras.h"
 #include "cli/support/local_file.h"
-#include "net/unique_fd.h"
 
 namespace stag::cli {
 namespace {
@@ -75,7 +75,7 @@ class LocalTempFile final : public TempFile, private DataSink {
  public:
   // `temporary` is empty for a file that is written in place.
   LocalTempFile(Run& run, Progress& progress, LocalPlace place, std::string path,
-                std::string temporary, net::UniqueFd fd, const TempFilePlan& plan)
+                std::string temporary, UniqueFd fd, const TempFilePlan& plan)
       : run_(run),
         progress_(progress),
         place_(std::move(place)),
@@ -159,7 +159,7 @@ class LocalTempFile final : public TempFile, private DataSink {
   const LocalPlace place_;
   const std::string path_;  // for messages
   const std::string temporary_;
-  net::UniqueFd fd_;
+  UniqueFd fd_;
   const Finish finish_;
   const bool sparse_;
   const bool keep_existing_;
@@ -169,7 +169,7 @@ class LocalTempFile final : public TempFile, private DataSink {
 Outcome<std::unique_ptr<TempFile>> open_in_place(Run& run, Progress& progress, LocalPlace place,
                                                  std::string path, const TempFilePlan& plan) {
   constexpr int kFlags = O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-  net::UniqueFd fd(::openat(place.directory->fd(), place.name.c_str(), kFlags));
+  UniqueFd fd(::openat(place.directory->fd(), place.name.c_str(), kFlags));
   struct stat now {};
   if (!fd || fstat(fd.fd(), &now) != 0) return local_failure("write", path, errno);
   if (!S_ISREG(now.st_mode)) return local_failure("write", path, EINVAL);
@@ -223,7 +223,7 @@ Outcome<std::unique_ptr<TempFile>> open_local_temp_file(Run& run, Progress& prog
   // A copy that is interrupted in place leaves a file with the mode that it then keeps, and must be
   // able to go on with it.
   const mode_t first = plan.in_place ? plan.first_mode() | S_IWUSR : 0600;
-  net::UniqueFd fd(::openat(place.directory->fd(), made.c_str(), kFlags, first));
+  UniqueFd fd(::openat(place.directory->fd(), made.c_str(), kFlags, first));
   if (!fd && plan.existing && (errno == EACCES || errno == EPERM))
     return std::unique_ptr<TempFile>();
   if (!fd) return local_failure("make the file", path, errno);

@@ -16,7 +16,6 @@
 namespace stag::cli {
 namespace {
 
-using net::UniqueFd;
 using nfs::client::Error;
 using nfs::client::FileType;
 using nfs::client::Special;

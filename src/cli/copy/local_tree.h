@@ -19,8 +19,8 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "base/unique_fd.h"
 #include "cli/copy/copy_endpoint.h"
-#include "net/unique_fd.h"
 
 namespace stag::cli {
 
@@ -37,7 +37,7 @@ inline constexpr int kToRead = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
 // To open a device may do something to it, and a socket cannot be opened.
 inline constexpr int kToName = O_PATH | O_CLOEXEC;
 
-using OpenDirectory = std::shared_ptr<const net::UniqueFd>;
+using OpenDirectory = std::shared_ptr<const UniqueFd>;
 // Where an object is, or will be.
 struct LocalPlace {
   OpenDirectory directory;
@@ -52,9 +52,9 @@ class LocalTree {
   SystemResult<OpenDirectory> directory(const CopyObject& directory);
   // Of an object that find() has not named. Nothing says that it is still there.
   SystemResult<LocalPlace> place(const CopyObject& object);
-  SystemResult<net::UniqueFd> open(const CopyObject& object, int flags);
+  SystemResult<UniqueFd> open(const CopyObject& object, int flags);
   // The same, and keeps the directory open for directory() and place().
-  SystemResult<net::UniqueFd> open_to_list(const CopyObject& directory);
+  SystemResult<UniqueFd> open_to_list(const CopyObject& directory);
 
  private:
   // Enough for the files in flight, whose directories are few.
@@ -66,15 +66,15 @@ class LocalTree {
     std::uint64_t used = 0;  // in the order of use
   };
 
-  SystemResult<net::UniqueFd> open_unchecked(const CopyObject& object, int flags);
+  SystemResult<UniqueFd> open_unchecked(const CopyObject& object, int flags);
   // Opens the directory at `path`, of which the user named the first `named` bytes.
-  SystemResult<net::UniqueFd> open_at(std::string_view path, std::size_t named, int flags);
+  SystemResult<UniqueFd> open_at(std::string_view path, std::size_t named, int flags);
   // The same, for looking up an object that is compared itself.
   SystemResult<OpenDirectory> directory_at(std::string_view path, std::size_t named);
-  SystemResult<net::UniqueFd> open_beneath(int directory, std::string_view path, int flags);
+  SystemResult<UniqueFd> open_beneath(int directory, std::string_view path, int flags);
   // Null when it is not open. `object`: which one it must be.
   OpenDirectory kept(std::string_view path, const CopyObject* object);
-  OpenDirectory keep(std::string_view path, const struct stat& info, net::UniqueFd fd);
+  OpenDirectory keep(std::string_view path, const struct stat& info, UniqueFd fd);
 
   std::atomic<bool> stepwise_ = false;  // openat2(2) is refused here
   std::mutex mutex_;                    // of what follows

@@ -8,11 +8,11 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/unique_fd.h"
 #include "cli/copy/copy_endpoint.h"
 #include "cli/support/local_file.h"
 #include "cli/support/standard_input.h"
 #include "cli/support/standard_output.h"
-#include "net/unique_fd.h"
 
 namespace stag::cli {
 namespace {
@@ -96,7 +96,7 @@ class OutputFile final : public TempFile, private DataSink {
 class StandardEndpoint final : public CopyEndpoint {
  public:
   StandardEndpoint(Run& run, Progress& progress) : run_(run), progress_(progress) {}
-  StandardEndpoint(Run& run, Progress& progress, net::UniqueFd fd, std::string device)
+  StandardEndpoint(Run& run, Progress& progress, UniqueFd fd, std::string device)
       : run_(run), progress_(progress), fd_(std::move(fd)), device_(std::move(device)) {}
 
   Task<Outcome<std::optional<CopyObject>>> find(std::string path, Follow) override {
@@ -161,7 +161,7 @@ class StandardEndpoint final : public CopyEndpoint {
 
   Run& run_;
   Progress& progress_;
-  net::UniqueFd fd_;
+  UniqueFd fd_;
   const std::string device_;  // empty: standard input and output
 };
 
@@ -169,7 +169,7 @@ class StandardEndpoint final : public CopyEndpoint {
 
 Outcome<std::unique_ptr<CopyEndpoint>> device_endpoint(Run& run, Progress& progress,
                                                        std::string path) {
-  net::UniqueFd fd(::open(path.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC));
+  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC));
   if (!fd) return Failure{Error::of_local(local_trouble("write", path, errno))};
   return std::unique_ptr<CopyEndpoint>(
       std::make_unique<StandardEndpoint>(run, progress, std::move(fd), std::move(path)));

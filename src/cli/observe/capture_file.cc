@@ -42,9 +42,9 @@ bool lock_within(int fd, Duration wait) {
 }
 
 // O_NONBLOCK: a FIFO is not waited for.
-net::UniqueFd open_to_write(const std::string& path) {
+UniqueFd open_to_write(const std::string& path) {
   constexpr int kFlags = O_WRONLY | O_CREAT | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW;
-  return net::UniqueFd(::open(path.c_str(), kFlags, 0600));
+  return UniqueFd(::open(path.c_str(), kFlags, 0600));
 }
 
 // What goes over the connections is this user's alone: what was there before may be anybody's, and
@@ -69,7 +69,7 @@ Result<Ok, std::string> make_private(int fd, Duration wait) {
 
 class WholeBlocks {
  public:
-  WholeBlocks(net::UniqueFd file, CaptureFile::Stopped stopped)
+  WholeBlocks(UniqueFd file, CaptureFile::Stopped stopped)
       : file_(std::move(file)), stopped_(std::move(stopped)) {}
 
   // All of it, or none.
@@ -79,21 +79,21 @@ class WholeBlocks {
     // Nothing can stand behind half a block, nor without the first one.
     if (size_ == 0 || ::ftruncate(file_.fd(), size_) != 0 ||
         ::lseek(file_.fd(), size_, SEEK_SET) != size_)
-      file_ = net::UniqueFd();
+      file_ = UniqueFd();
     if (const auto stopped = std::exchange(stopped_, nullptr)) stopped(std::strerror(why));
     return false;
   }
 
  private:
-  net::UniqueFd file_;
+  UniqueFd file_;
   CaptureFile::Stopped stopped_;
   off_t size_ = 0;
 };
 
 }  // namespace
 
-Result<net::UniqueFd, std::string> open_capture_file(const std::string& path, Duration wait) {
-  net::UniqueFd file = open_to_write(path);
+Result<UniqueFd, std::string> open_capture_file(const std::string& path, Duration wait) {
+  UniqueFd file = open_to_write(path);
   if (!file) return Failure{no_file(path, std::strerror(errno))};
   if (const auto done = make_private(file.fd(), wait); !done)
     return Failure{no_file(path, done.error())};
@@ -101,7 +101,7 @@ Result<net::UniqueFd, std::string> open_capture_file(const std::string& path, Du
 }
 
 Result<Ok, std::string> rehearse_capture_file(const std::string& path) {
-  const net::UniqueFd file = open_to_write(path);
+  const UniqueFd file = open_to_write(path);
   if (!file) return Failure{no_file(path, std::strerror(errno))};
   if (const auto checked = check_owned(file.fd()); !checked)
     return Failure{no_file(path, checked.error())};

@@ -12,15 +12,15 @@
 
 #include "base/loop.h"
 #include "base/result.h"
+#include "base/unique_fd.h"
 #include "cli/observe/capture_queue.h"
-#include "net/unique_fd.h"
 
 namespace stag::cli {
 
 // A file for frames, of this user alone; one that is there is overwritten, if it is a regular file
 // of this user's without other names. Waits so long for another process that writes it. The error
 // is a sentence. Blocking.
-Result<net::UniqueFd, std::string> open_capture_file(const std::string& path, Duration wait = {});
+Result<UniqueFd, std::string> open_capture_file(const std::string& path, Duration wait = {});
 
 // Whether that could succeed, if nobody else writes the file; leaves what is in it. The error is a
 // sentence. Blocking.

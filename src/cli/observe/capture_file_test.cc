@@ -17,8 +17,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "fabric/capture/pcapng.h"
-#include "net/unique_fd.h"
 
 namespace stag::cli {
 namespace {
@@ -121,7 +121,7 @@ TEST_F(CaptureFileAt, a_file_with_other_names_is_left_alone) {
 TEST_F(CaptureFileAt, a_fifo_is_neither_waited_for_nor_written_to) {
   ASSERT_EQ(::mkfifo(path().c_str(), 0600), 0);
   EXPECT_NE(refused().find("cannot write"), std::string::npos);
-  const net::UniqueFd reader(::open(path().c_str(), O_RDONLY | O_NONBLOCK));
+  const UniqueFd reader(::open(path().c_str(), O_RDONLY | O_NONBLOCK));
   EXPECT_NE(refused().find("it is no regular file"), std::string::npos);
 }
 

@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "net/listener.h"
 #include "net/socket_address.h"
-#include "net/unique_fd.h"
 
 namespace stag::cli {
 namespace {
@@ -34,7 +34,7 @@ class Scraper {
   }
 
  private:
-  net::UniqueFd fd_;
+  UniqueFd fd_;
 };
 
 // As many as may be there at a time.

@@ -10,7 +10,7 @@
 #include <ctime>
 #include <mutex>
 
-#include "net/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace stag::cli {
 namespace {
@@ -40,7 +40,7 @@ struct ProcessUsageSource::Files {
   std::uint64_t resident_bytes() const;
   std::uint64_t open_descriptors();
 
-  const net::UniqueFd statm{::open("/proc/self/statm", O_RDONLY | O_CLOEXEC)};
+  const UniqueFd statm{::open("/proc/self/statm", O_RDONLY | O_CLOEXEC)};
   std::mutex mutex;
   const std::unique_ptr<DIR, Close> descriptors{::opendir("/proc/self/fd")};  // under `mutex`
 };

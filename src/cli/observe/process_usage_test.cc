@@ -5,7 +5,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "net/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace stag::cli {
 namespace {
@@ -14,7 +14,7 @@ TEST(ProcessUsage, counts_descriptors_as_they_come_and_go) {
   const ProcessUsageSource source;
   const std::uint64_t before = source.usage().open_files;
   {
-    const net::UniqueFd more(fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0));
+    const UniqueFd more(fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0));
     EXPECT_EQ(source.usage().open_files, before + 1);
   }
   EXPECT_EQ(source.usage().open_files, before);
@@ -26,7 +26,7 @@ TEST(ProcessUsage, is_known_where_there_is_no_descriptor_left) {
   rlimit limit{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
   rlimit less = limit;
-  less.rlim_cur = static_cast<rlim_t>(net::UniqueFd(fcntl(STDIN_FILENO, F_DUPFD, 0)).fd());
+  less.rlim_cur = static_cast<rlim_t>(UniqueFd(fcntl(STDIN_FILENO, F_DUPFD, 0)).fd());
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &less), 0);
   const ProcessUsage usage = source.usage();
   setrlimit(RLIMIT_NOFILE, &limit);

@@ -11,8 +11,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/unique_fd.h"
 #include "cli/support/journal.h"
-#include "net/unique_fd.h"
 
 namespace stag::cli {
 namespace {
@@ -59,7 +59,7 @@ std::string read_report(int fd) {
 
 // A container may have nobody who would wait for its end later.
 void await_end(pid_t child) {
-  const net::UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
+  const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
   pollfd ended{.fd = process.fd(), .events = POLLIN, .revents = 0};
   ::poll(&ended, 1, kEndMilliseconds);
   ::waitpid(child, nullptr, WNOHANG);
@@ -86,8 +86,8 @@ Result<ChildReport, std::string> report_of_child(const std::function<void()>& be
                                                  const std::function<ChildEnd()>& work) {
   std::array<int, 2> ends{};
   const bool made = ::pipe2(ends.data(), O_CLOEXEC) == 0;
-  const net::UniqueFd from_child(made ? ends[0] : -1);
-  net::UniqueFd to_parent(made ? ends[1] : -1);
+  const UniqueFd from_child(made ? ends[0] : -1);
+  UniqueFd to_parent(made ? ends[1] : -1);
   if (made) ::fcntl(ends[1], F_SETPIPE_SZ, kPipeBytes);
   const pid_t child = made ? ::fork() : -1;
   if (child < 0)

@@ -13,12 +13,12 @@
 #include <vector>
 
 #include "base/reason.h"
+#include "base/unique_fd.h"
 #include "cli/control/control_client.h"
 #include "cli/serve/hand_over.h"
 #include "cli/serve/host_lookup.h"
 #include "cli/serve/services.h"
 #include "net/local_socket.h"
-#include "net/unique_fd.h"
 
 namespace stag::cli {
 namespace {
@@ -67,7 +67,7 @@ Result<gid_t, std::string> group_of(const std::string& name) {
 
 // Asks the kernel, by a file without a name. The error is its reason.
 Result<Ok, std::string> may_give_to(gid_t group) {
-  const net::UniqueFd file(::memfd_create("control-group", MFD_CLOEXEC));
+  const UniqueFd file(::memfd_create("control-group", MFD_CLOEXEC));
   if (!file || ::fchown(file.fd(), static_cast<uid_t>(-1), group) == 0) return Ok{};
   return Failure{std::string(std::strerror(errno))};
 }

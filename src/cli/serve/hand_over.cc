@@ -55,7 +55,7 @@ Task<std::string> HandOver::give(const ControlRequest& request, ControlReply& re
     co_return std::string("only root and the user of the server may take its place");
   if (request.members.text("state") != state_)
     co_return std::string("it serves with another state directory");
-  std::vector<net::UniqueFd> sockets = sockets_.copies();
+  std::vector<UniqueFd> sockets = sockets_.copies();
   // Before it listens, and once it ends, there is nothing to give.
   if (sockets.empty()) co_return std::string("the server is starting or ending; try again");
   const auto limit = std::chrono::duration_cast<std::chrono::seconds>(limit_()).count();
@@ -81,8 +81,8 @@ std::string HandOver::make_way(const ControlPeer& peer) {
   return {};
 }
 
-TakeOver::TakeOver(std::string control_path, std::string state, net::UniqueFd control,
-                   std::vector<net::UniqueFd> sockets, const JsonObject& said)
+TakeOver::TakeOver(std::string control_path, std::string state, UniqueFd control,
+                   std::vector<UniqueFd> sockets, const JsonObject& said)
     : control_path_(std::move(control_path)),
       state_(std::move(state)),
       control_(std::move(control)),

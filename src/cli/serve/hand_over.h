@@ -48,7 +48,7 @@ class TakeOver {
   static Result<std::optional<TakeOver>, std::string> ask(const std::string& control_path,
                                                           const std::string& state);
   // Once.
-  std::vector<net::UniqueFd> take_sockets() { return std::move(sockets_); }
+  std::vector<UniqueFd> take_sockets() { return std::move(sockets_); }
   // Where it has been asked.
   const std::string& control_path() const { return control_path_; }
   // The numeric address of its metrics, port 0 where it has none. nullopt: it does not say, as
@@ -59,13 +59,13 @@ class TakeOver {
   Duration go();
 
  private:
-  TakeOver(std::string control_path, std::string state, net::UniqueFd control,
-           std::vector<net::UniqueFd> sockets, const JsonObject& said);
+  TakeOver(std::string control_path, std::string state, UniqueFd control,
+           std::vector<UniqueFd> sockets, const JsonObject& said);
   bool send_go() const;
 
   std::string control_path_, state_;
-  net::UniqueFd control_;
-  std::vector<net::UniqueFd> sockets_;
+  UniqueFd control_;
+  std::vector<UniqueFd> sockets_;
   Duration limit_;
   std::optional<Address> metrics_at_;
 };

@@ -22,17 +22,17 @@ class Predecessor {
   explicit Predecessor(const std::string& path) : listening_(listen_at(path)) {}
 
   // A connection on which it has given its sockets.
-  net::UniqueFd give(const std::string& more = {}) {
-    net::UniqueFd connection(::accept(listening_.fd(), nullptr, nullptr));
+  UniqueFd give(const std::string& more = {}) {
+    UniqueFd connection(::accept(listening_.fd(), nullptr, nullptr));
     if (!connection || command_on(connection) != "take-over") return {};
-    std::vector<net::UniqueFd> sockets;
+    std::vector<UniqueFd> sockets;
     sockets.emplace_back(::dup(listening_.fd()));
     net::send_with_sockets(connection.fd(), "{\"sockets\": 1, \"seconds\": 7" + more + "}\n",
                            sockets);
     return connection;
   }
   // Empty when there is none any more.
-  static std::string command_on(const net::UniqueFd& connection) {
+  static std::string command_on(const UniqueFd& connection) {
     const auto request = net::receive_with_sockets(connection.fd(), 4096);
     if (!request) return {};
     const auto row = JsonObject::parse(request->text.substr(0, request->text.find('\n')));
@@ -42,7 +42,7 @@ class Predecessor {
   void end() { ::shutdown(listening_.fd(), SHUT_RDWR); }
 
  private:
-  static net::UniqueFd listen_at(const std::string& path) {
+  static UniqueFd listen_at(const std::string& path) {
     auto listening = net::listen_locally({.path = path});
     EXPECT_TRUE(listening.ok());
     // accept() waits.
@@ -50,7 +50,7 @@ class Predecessor {
     return *std::move(listening);
   }
 
-  const net::UniqueFd listening_;
+  const UniqueFd listening_;
 };
 
 // It closes connections that ask for nothing, and a start may take longer than that.
@@ -63,7 +63,7 @@ TEST(TakeOver, asks_again_where_it_has_taken_too_long) {
   std::thread serving([&] {
     const bool asked = bool(predecessor.give());
     closed.set_value(asked);
-    const net::UniqueFd again = predecessor.give();
+    const UniqueFd again = predecessor.give();
     heard.set_value(again ? Predecessor::command_on(again) : "nothing");
   });
   auto asked = TakeOver::ask(state + "/control", state);

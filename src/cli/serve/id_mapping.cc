@@ -10,9 +10,9 @@
 #include <cerrno>
 #include <chrono>
 
+#include "base/unique_fd.h"
 #include "cli/serve/local_users.h"
 #include "gss/krb5/realm.h"
-#include "net/unique_fd.h"
 #include "net/worker_pool.h"
 #include "vfs/types.h"
 
@@ -61,7 +61,7 @@ Result<NfsIdMapFunctions, std::string> load() {
 int init_with_domain(const NfsIdMapFunctions& functions, const std::string& domain) {
   const std::string text =
       fmt::format("[General]\nDomain = {}\n\n[Translation]\nMethod = nsswitch\n", domain);
-  const net::UniqueFd file(memfd_create("idmapd.conf", MFD_CLOEXEC));
+  const UniqueFd file(memfd_create("idmapd.conf", MFD_CLOEXEC));
   if (!file || write(file.fd(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
     return -1;
   std::string path = fmt::format("/proc/self/fd/{}", file.fd());

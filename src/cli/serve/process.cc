@@ -81,10 +81,10 @@ std::error_code make_directory(const files::path& directory, mode_t mode) {
 
 constexpr std::string_view kInUse = "another 'stag serve' is using it";
 
-Result<net::UniqueFd, std::string> lock_of(const std::string& directory, Duration wait,
-                                           const std::function<void()>& meanwhile) {
+Result<UniqueFd, std::string> lock_of(const std::string& directory, Duration wait,
+                                      const std::function<void()>& meanwhile) {
   const std::string path = directory + "/lock";
-  net::UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!fd) return Failure{std::string(std::strerror(errno))};
   // flock() has no time limit.
   constexpr Duration kPause = std::chrono::milliseconds(2);

@@ -8,7 +8,7 @@
 
 #include "base/loop.h"
 #include "base/result.h"
-#include "net/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace stag::cli {
 
@@ -47,8 +47,8 @@ class StateLock {
   static Result<StateLock, std::string> take_ended(const std::string& directory);
 
  private:
-  explicit StateLock(net::UniqueFd fd) : fd_(std::move(fd)) {}
-  net::UniqueFd fd_;
+  explicit StateLock(UniqueFd fd) : fd_(std::move(fd)) {}
+  UniqueFd fd_;
 };
 
 }  // namespace stag::cli

@@ -13,17 +13,17 @@
 namespace stag::cli {
 namespace {
 
-net::UniqueFd copy_of(const net::UniqueFd& socket) {
-  return net::UniqueFd(fcntl(socket.fd(), F_DUPFD_CLOEXEC, 0));
+UniqueFd copy_of(const UniqueFd& socket) {
+  return UniqueFd(fcntl(socket.fd(), F_DUPFD_CLOEXEC, 0));
 }
 
-Result<net::UniqueFd, Reason> socket_at(net::SocketUse use, const Address& at) {
+Result<UniqueFd, Reason> socket_at(net::SocketUse use, const Address& at) {
   return use == net::SocketUse::Stream ? net::listening_socket(at) : net::bound_datagram_socket(at);
 }
 
 }  // namespace
 
-void ServedSockets::inherit(std::vector<net::UniqueFd> sockets) {
+void ServedSockets::inherit(std::vector<UniqueFd> sockets) {
   std::ranges::move(sockets, std::back_inserter(inherited_));
 }
 
@@ -31,15 +31,15 @@ Result<ServedSockets::Sockets::iterator, Reason> ServedSockets::find(net::Socket
                                                                      const Address& at) {
   const auto wanted = net::resolve_blocking(at);
   if (!wanted) return Failure{wanted.error()};
-  const auto fits = [&](const net::UniqueFd& each) {
+  const auto fits = [&](const UniqueFd& each) {
     return net::serves_at(each.fd(), use, wanted->front());
   };
   const auto claimed = std::ranges::find_if(claimed_, fits);
   const auto passed = std::ranges::find_if(inherited_, fits);
   if (passed == inherited_.end()) return claimed;
-  net::UniqueFd socket = std::move(*passed);
+  UniqueFd socket = std::move(*passed);
   // The service manager may have one twice: from its own unit, and from keep().
-  std::erase_if(inherited_, [&](const net::UniqueFd& each) { return !each || fits(each); });
+  std::erase_if(inherited_, [&](const UniqueFd& each) { return !each || fits(each); });
   if (claimed != claimed_.end()) return claimed;
   return claimed_.insert(claimed, std::move(socket));
 }
@@ -62,7 +62,7 @@ Result<Ok, Reason> ServedSockets::reserve(net::SocketUse use, const Address& at)
   }
   if (made.error() != Reason::AddressInUse) return Failure{made.error()};
   const auto wanted = net::resolve_blocking(at);
-  const auto is_in_the_way = [&](const net::UniqueFd& each) {
+  const auto is_in_the_way = [&](const UniqueFd& each) {
     return net::is_in_the_way(each.fd(), use, wanted->front());
   };
   if (wanted && std::ranges::any_of(inherited_, is_in_the_way)) return Ok{};
@@ -71,14 +71,14 @@ Result<Ok, Reason> ServedSockets::reserve(net::SocketUse use, const Address& at)
 
 std::vector<std::string> ServedSockets::close_unclaimed() {
   std::vector<std::string> addresses;
-  for (const net::UniqueFd& each : inherited_)
+  for (const UniqueFd& each : inherited_)
     addresses.push_back(to_string(net::SocketAddress::local_of(each.fd()).address()));
   has_closed_ = has_closed_ || !inherited_.empty();
   inherited_.clear();
   return addresses;
 }
 
-Result<net::UniqueFd, Reason> ServedSockets::make(net::SocketUse use, const Address& at) const {
+Result<UniqueFd, Reason> ServedSockets::make(net::SocketUse use, const Address& at) const {
   // The service manager closes its copies when it gets to it, and the system those of a predecessor
   // that its time limit has ended.
   constexpr Duration kMargin = std::chrono::seconds(5), kPause = std::chrono::milliseconds(2);
@@ -91,10 +91,10 @@ Result<net::UniqueFd, Reason> ServedSockets::make(net::SocketUse use, const Addr
   }
 }
 
-Result<net::UniqueFd, Reason> ServedSockets::open(net::SocketUse use, const Address& at) {
+Result<UniqueFd, Reason> ServedSockets::open(net::SocketUse use, const Address& at) {
   const auto claimed = find(use, at);
   if (!claimed) return Failure{claimed.error()};
-  net::UniqueFd socket;
+  UniqueFd socket;
   if (*claimed != claimed_.end()) {
     socket = std::move(**claimed);
     claimed_.erase(*claimed);
@@ -103,17 +103,17 @@ Result<net::UniqueFd, Reason> ServedSockets::open(net::SocketUse use, const Addr
     if (!made) return made;
     socket = *std::move(made);
   }
-  net::UniqueFd used = copy_of(socket);
+  UniqueFd used = copy_of(socket);
   if (!used) return Failure{Reason::TooManyOpenFiles};
   const std::lock_guard lock(mutex_);
   opened_.push_back(std::move(socket));
   return used;
 }
 
-std::vector<net::UniqueFd> ServedSockets::copies() const {
-  std::vector<net::UniqueFd> copies;
+std::vector<UniqueFd> ServedSockets::copies() const {
+  std::vector<UniqueFd> copies;
   const std::lock_guard lock(mutex_);
-  for (const net::UniqueFd& each : opened_) {
+  for (const UniqueFd& each : opened_) {
     copies.push_back(copy_of(each));
     if (!copies.back()) return {};
   }

@@ -15,7 +15,7 @@ namespace stag::cli {
 class ServedSockets {
  public:
   // Sockets of others, of which those are used that are claimed.
-  void inherit(std::vector<net::UniqueFd> sockets);
+  void inherit(std::vector<UniqueFd> sockets);
   // Keeps the inherited one at `at`, if there is one, for open(). Blocking: a host name is
   // resolved.
   Result<Ok, Reason> claim(net::SocketUse use, const Address& at);
@@ -27,18 +27,18 @@ class ServedSockets {
   std::vector<std::string> close_unclaimed();
   // One at `at`. Blocking: a host name is resolved, and this waits for the process that has copies
   // of those that were closed.
-  Result<net::UniqueFd, Reason> open(net::SocketUse use, const Address& at);
+  Result<UniqueFd, Reason> open(net::SocketUse use, const Address& at);
   // Copies of all that were opened; none where the system refuses one of them. They go on listening
   // as long as one of their copies is there. Thread: any.
-  std::vector<net::UniqueFd> copies() const;
+  std::vector<UniqueFd> copies() const;
   // Lets go of them: what listens no more is closed.
   void close();
 
  private:
-  using Sockets = std::vector<net::UniqueFd>;
+  using Sockets = std::vector<UniqueFd>;
   // The claimed one at `at`, which is claimed now; the end: there is none.
   Result<Sockets::iterator, Reason> find(net::SocketUse use, const Address& at);
-  Result<net::UniqueFd, Reason> make(net::SocketUse use, const Address& at) const;
+  Result<UniqueFd, Reason> make(net::SocketUse use, const Address& at) const;
 
   mutable std::mutex mutex_;
   Sockets inherited_;

@@ -19,7 +19,7 @@ class RoomForOneDescriptor {
  public:
   RoomForOneDescriptor() {
     getrlimit(RLIMIT_NOFILE, &before_);
-    const net::UniqueFd next(fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0));
+    const UniqueFd next(fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0));
     rlimit less = before_;
     less.rlim_cur = static_cast<rlim_t>(next.fd()) + 1;
     setrlimit(RLIMIT_NOFILE, &less);
@@ -32,13 +32,13 @@ class RoomForOneDescriptor {
   rlimit before_{};
 };
 
-std::vector<net::UniqueFd> only(net::UniqueFd socket) {
-  std::vector<net::UniqueFd> sockets;
+std::vector<UniqueFd> only(UniqueFd socket) {
+  std::vector<UniqueFd> sockets;
   sockets.push_back(std::move(socket));
   return sockets;
 }
 
-Result<net::UniqueFd, Reason> socket_at(net::SocketUse use, const Address& at) {
+Result<UniqueFd, Reason> socket_at(net::SocketUse use, const Address& at) {
   return use == net::SocketUse::Stream ? net::listening_socket(at) : net::bound_datagram_socket(at);
 }
 
@@ -118,7 +118,7 @@ TEST(ServedSockets, that_are_passed_twice_are_used_once) {
   ASSERT_TRUE(one.ok());
   const Address at = net::SocketAddress::local_of(one->fd()).address();
   ServedSockets sockets;
-  sockets.inherit(only(net::UniqueFd(fcntl(one->fd(), F_DUPFD_CLOEXEC, 0))));
+  sockets.inherit(only(UniqueFd(fcntl(one->fd(), F_DUPFD_CLOEXEC, 0))));
   sockets.inherit(only(*std::move(one)));
   ASSERT_TRUE(sockets.claim(use, at).ok());
   EXPECT_TRUE(sockets.close_unclaimed().empty());

@@ -81,12 +81,12 @@ void ServiceManager::alive() {
   tell("WATCHDOG=1\n", {}, 0);
 }
 
-void ServiceManager::keep(const std::vector<net::UniqueFd>& sockets) {
+void ServiceManager::keep(const std::vector<UniqueFd>& sockets) {
   tell(fmt::format("FDSTOREREMOVE=1\nFDNAME={}\n", kStoredName));
   if (!sockets.empty()) tell(fmt::format("FDSTORE=1\nFDNAME={}\nFDPOLL=0\n", kStoredName), sockets);
 }
 
-void ServiceManager::tell(std::string_view text, const std::vector<net::UniqueFd>& sockets,
+void ServiceManager::tell(std::string_view text, const std::vector<UniqueFd>& sockets,
                           unsigned patience_seconds) {
   if (socket_.empty()) return;
   const auto sent = net::send_datagram(sending_, socket_, text, sockets, patience_seconds);

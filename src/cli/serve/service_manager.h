@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/loop.h"
-#include "net/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace stag::cli {
 
@@ -33,10 +33,10 @@ class ServiceManager {
   void alive();
   // Has it keep these listening sockets until it starts the next server, where the unit allows that
   // (FileDescriptorStoreMax=); those kept before are forgotten.
-  void keep(const std::vector<net::UniqueFd>& sockets);
+  void keep(const std::vector<UniqueFd>& sockets);
 
  private:
-  void tell(std::string_view text, const std::vector<net::UniqueFd>& sockets = {},
+  void tell(std::string_view text, const std::vector<UniqueFd>& sockets = {},
             unsigned patience_seconds = kPatienceSeconds);
 
   // For a manager that is behind: what it does not hear would have it give the server up.
@@ -45,7 +45,7 @@ class ServiceManager {
   std::string socket_;
   // Not connected: the manager may begin anew at the same name. Kept, so that it hears from a
   // server that has no descriptor left.
-  net::UniqueFd sending_;
+  UniqueFd sending_;
   std::optional<Duration> watchdog_;
 };
 

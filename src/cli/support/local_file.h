@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/unique_fd.h"
 #include "cli/support/command.h"
-#include "net/unique_fd.h"
 #include "nfs/client/data.h"
 #include "nfs/client/protocol/types.h"
 
@@ -23,7 +23,7 @@ bool write_fully(int fd, Bytes data, std::optional<std::uint64_t> offset);
 class LocalFile final : public nfs::client::DataSource {
  public:
   // `path` is for messages.
-  LocalFile(net::EpollLoop& loop, std::string path, net::UniqueFd fd)
+  LocalFile(net::EpollLoop& loop, std::string path, UniqueFd fd)
       : loop_(loop), path_(std::move(path)), fd_(std::move(fd)) {}
 
   Task<Outcome<Piece>> read(std::uint64_t offset, MutableBytes buffer) override;
@@ -35,7 +35,7 @@ class LocalFile final : public nfs::client::DataSource {
 
   net::EpollLoop& loop_;
   const std::string path_;
-  net::UniqueFd fd_;
+  UniqueFd fd_;
   std::uint64_t data_end_ = 0;  // end of the range that is known to be data
 };
 

@@ -18,8 +18,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/unique_fd.h"
 #include "cli/support/event.h"
-#include "net/unique_fd.h"
 
 namespace stag::cli {
 namespace {
@@ -61,8 +61,8 @@ class LogSinkTest : public ::testing::Test {
     return true;
   }
   void log(int reading, int writing) {
-    from = net::UniqueFd(reading);
-    to = net::UniqueFd(writing);
+    from = UniqueFd(reading);
+    to = UniqueFd(writing);
     logger.emplace("test", std::make_shared<LogSink>(writing, [](std::uint64_t count) {
                      return std::to_string(count) + " lost";
                    }));
@@ -99,7 +99,7 @@ class LogSinkTest : public ::testing::Test {
 
   static constexpr int kLines = 20'000;  // 2 MB; a pipe takes 64 KiB, a socket some 200
   std::string line = std::string(99, 'x');
-  net::UniqueFd from, to;
+  UniqueFd from, to;
   std::optional<spdlog::logger> logger;
 };
 

@@ -23,7 +23,7 @@
 
 #include "base/late_detail.h"
 #include "base/reason.h"
-#include "net/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace stag::cli {
 namespace {
@@ -154,7 +154,7 @@ class LongestFile {
 
 TEST(Log, says_in_a_file_what_a_full_disk_did_not_take) {
   const std::string path = ::testing::TempDir() + "stag-log-" + std::to_string(::getpid());
-  const net::UniqueFd file(::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_APPEND, 0600));
+  const UniqueFd file(::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_APPEND, 0600));
   start_file_log("info", file.fd());
   log_notice(kNotice, "one");
   const off_t one = ::lseek(file.fd(), 0, SEEK_END);
@@ -197,7 +197,7 @@ class Daemon {
   }
 
  private:
-  net::UniqueFd fd_;
+  UniqueFd fd_;
 };
 
 class SystemLog : public ::testing::Test {

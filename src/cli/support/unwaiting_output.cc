@@ -30,12 +30,12 @@ bool is_terminal(int fd) {
 
 // What poll() says does not hold for a whole line on a terminal, nor where others write, too. But
 // the open file that was given is theirs as well, and they do not reckon with EAGAIN.
-net::UniqueFd open_unwaiting(int fd) {
+UniqueFd open_unwaiting(int fd) {
   if (!is_of(fd, S_IFIFO) && !is_terminal(fd)) return {};
   // Also where there is no memory left.
   std::array<char, 32> path{};
   fmt::format_to_n(path.data(), path.size() - 1, "/proc/self/fd/{}", fd);
-  return net::UniqueFd(::open(path.data(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  return UniqueFd(::open(path.data(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
 }
 
 }  // namespace

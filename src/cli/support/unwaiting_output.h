@@ -6,7 +6,7 @@
 
 #include <string_view>
 
-#include "net/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace stag::cli {
 
@@ -24,7 +24,7 @@ class UnwaitingOutput {
  private:
   const int fd_;
   const bool file_, socket_;
-  const net::UniqueFd unwaiting_;  // the same pipe or terminal, if it could be opened anew
+  const UniqueFd unwaiting_;  // the same pipe or terminal, if it could be opened anew
 };
 
 }  // namespace stag::cli

@@ -20,10 +20,10 @@ class RawService {
     EXPECT_EQ(::listen(fd_.fd(), 8), 0);
   }
   Address address() const { return net::SocketAddress::local_of(fd_.fd()).address(); }
-  RawPeer accept() { return RawPeer(net::UniqueFd(::accept(fd_.fd(), nullptr, nullptr))); }
+  RawPeer accept() { return RawPeer(UniqueFd(::accept(fd_.fd(), nullptr, nullptr))); }
 
  private:
-  net::UniqueFd fd_;
+  UniqueFd fd_;
 };
 
 // Connects on a loop of its own and keeps what comes of it. A caller of connect() awaits

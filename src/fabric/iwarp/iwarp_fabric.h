@@ -10,10 +10,10 @@
 
 #include <memory>
 
+#include "base/unique_fd.h"
 #include "fabric/fabric.h"
 #include "fabric/iwarp/iwarp_options.h"
 #include "net/loop.h"
-#include "net/unique_fd.h"
 
 namespace stag::fabric {
 
@@ -29,7 +29,7 @@ class IwarpFabric final : public Fabric {
   Task<Result<std::unique_ptr<Connection>, Reason>> connect(Address address, ConnectOptions options,
                                                             CancelToken cancel) override;
   // The next listen() serves this socket, which listens already, whatever its address says.
-  void adopt(net::UniqueFd listening) { adopted_ = std::move(listening); }
+  void adopt(UniqueFd listening) { adopted_ = std::move(listening); }
   // A host name is resolved on the spot; an empty host is every address of this machine.
   Result<std::unique_ptr<Listener>, Reason> listen(Address address, ListenOptions options,
                                                    Acceptor& acceptor) override;
@@ -38,7 +38,7 @@ class IwarpFabric final : public Fabric {
   net::EpollLoop& loop_;
   std::vector<net::EpollLoop*> accepting_;
   std::shared_ptr<const IwarpOptions> options_;
-  net::UniqueFd adopted_;
+  UniqueFd adopted_;
 };
 
 }  // namespace stag::fabric

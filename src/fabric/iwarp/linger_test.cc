@@ -21,8 +21,8 @@ class LingerTest : public ::testing::Test {
   LingerTest() : harness(IwarpOptions(), "127.0.0.1") {
     int ends[2];
     STAG_CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
-    peer.emplace(net::UniqueFd(ends[0]));
-    socket = *net::TcpSocket::adopt(harness.loop(), {net::UniqueFd(ends[1]), {}});
+    peer.emplace(UniqueFd(ends[0]));
+    socket = *net::TcpSocket::adopt(harness.loop(), {UniqueFd(ends[1]), {}});
     // The peer takes nothing, until the socket takes nothing.
     const std::vector<std::byte> bytes(64 << 10);
     for (net::Transfer transfer; !transfer.drained; written += transfer.bytes)

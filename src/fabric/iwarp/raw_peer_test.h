@@ -14,13 +14,13 @@
 #include <utility>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "fabric/iwarp/iwarp_fabric.h"
 #include "iwarp/ddp.h"
 #include "iwarp/fpdu.h"
 #include "iwarp/rdmap.h"
 #include "net/loop.h"
 #include "net/socket_address.h"
-#include "net/unique_fd.h"
 
 namespace stag::fabric::testing {
 
@@ -102,14 +102,14 @@ inline constexpr std::string_view kRequest =
 
 class RawPeer {
  public:
-  explicit RawPeer(net::UniqueFd fd) : fd_(std::move(fd)) {
+  explicit RawPeer(UniqueFd fd) : fd_(std::move(fd)) {
     const timeval patience{20, 0};
     setsockopt(fd_.fd(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   }
   // `from`: an address of this machine, or empty.
   static RawPeer connected(const Address& to, const std::string& from = {}) {
     const auto address = *net::numeric_address(to);
-    net::UniqueFd fd(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
+    UniqueFd fd(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (!from.empty()) {
       const auto own = *net::numeric_address({from, 0});
       EXPECT_EQ(::bind(fd.fd(), own.data(), own.size()), 0);
@@ -167,7 +167,7 @@ class RawPeer {
   void close() { fd_ = {}; }
 
  private:
-  net::UniqueFd fd_;
+  UniqueFd fd_;
 };
 
 }  // namespace stag::fabric::testing

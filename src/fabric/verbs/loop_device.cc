@@ -30,7 +30,7 @@ Result<net::Descriptor, Reason> watch_copy(net::EpollLoop& loop, int fd) {
   if (flags < 0 || ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0)
     return Failure{Reason::VerbsFailed};
   // rdma-core closes its own.
-  net::UniqueFd copy(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  UniqueFd copy(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
   if (!copy) return Failure{reason_of_device_error(errno)};
   return net::Descriptor::watch(loop, std::move(copy));
 }

@@ -1,9 +1,8 @@
 #include "fabric/verbs/verbs_functions.h"
 
-#include <dlfcn.h>
-
 #include <cstring>
 
+#include "base/loaded_library.h"
 #include "base/loop_credentials.h"
 
 namespace stag::fabric {
@@ -22,37 +21,6 @@ int query_port_of(ibv_context* context, std::uint8_t port, ibv_port_attr* attrib
   std::memset(attributes, 0, sizeof *attributes);
   return exported_query_port(context, port, reinterpret_cast<_compat_ibv_port_attr*>(attributes));
 }
-
-// One loaded library. It is never unloaded: its devices may have threads and exit handlers.
-class LoadedLibrary {
- public:
-  explicit LoadedLibrary(const std::string& name)
-      : handle_(::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) {
-    if (handle_ == nullptr) note_failure();
-  }
-
-  template <class Function>
-  void find(const char* name, Function*& function) {
-    if (handle_ == nullptr) return;
-    function = reinterpret_cast<Function*>(::dlsym(handle_, name));
-    if (function == nullptr) note_failure();
-  }
-  // May be missing.
-  template <class Function>
-  void find_newer(const char* name, Function*& function) {
-    if (handle_ != nullptr) function = reinterpret_cast<Function*>(::dlsym(handle_, name));
-  }
-  // What was missing first; empty when everything was there.
-  const std::string& failure() const { return failure_; }
-
- private:
-  void note_failure() {
-    const char* text = ::dlerror();
-    if (failure_.empty()) failure_ = text != nullptr ? text : "unknown error";
-  }
-  void* const handle_;
-  std::string failure_;
-};
 
 void find_verbs(LoadedLibrary& library, VerbsFunctions& functions) {
   library.find("ibv_get_device_list", functions.get_device_list);

@@ -80,7 +80,7 @@ Result<Ok, Reason> VerbsLoop::open(std::shared_ptr<rdma_event_channel> channel) 
     if (!opened) return Failure{opened.error()};
     channel_ = *std::move(opened);
   }
-  net::UniqueFd copy(::fcntl(channel_->fd, F_DUPFD_CLOEXEC, 0));
+  UniqueFd copy(::fcntl(channel_->fd, F_DUPFD_CLOEXEC, 0));
   if (!copy) return Failure{reason_of_device_error(errno)};
   auto events = net::Descriptor::watch(loop_, std::move(copy));
   if (!events) return Failure{events.error()};

@@ -166,15 +166,6 @@ class LockManager {
     Ticket ticket = 0;
   };
   // The pending grants of one file, by owner, so that an operation looks at its own owner's only.
-  struct ByOwner {
-    using is_transparent = void;
-    static const Owner& owner(const Owner& one) { return one; }
-    static const Owner& owner(const OwnerPtr& one) { return *one; }
-    template <class A, class B>
-    bool operator()(const A& a, const B& b) const {
-      return owner(a) < owner(b);
-    }
-  };
   using Grants = std::multimap<OwnerPtr, Ticket, ByOwner>;
   nlm::nlm4_stats lock_now(const LockArgs& args, TimePoint now);
   bool release_older(const Client& client, std::int32_t state);

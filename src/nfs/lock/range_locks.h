@@ -40,6 +40,16 @@ struct Owner {
   friend auto operator<=>(const Owner&, const Owner&) = default;
 };
 using OwnerPtr = std::shared_ptr<const Owner>;
+// Orders pointers to owners by the owners; finds one by an Owner without a pointer.
+struct ByOwner {
+  using is_transparent = void;
+  static const Owner& owner(const Owner& one) { return one; }
+  static const Owner& owner(const OwnerPtr& one) { return *one; }
+  template <class A, class B>
+  bool operator()(const A& a, const B& b) const {
+    return owner(a) < owner(b);
+  }
+};
 
 struct Held {
   Range range;
@@ -97,18 +107,9 @@ class RangeLocks {
   std::vector<Held> all() const;
 
  private:
-  struct ByContent {
-    using is_transparent = void;
-    static const Owner& owner(const Owner& one) { return one; }
-    static const Owner& owner(const OwnerPtr& one) { return *one; }
-    template <class A, class B>
-    bool operator()(const A& a, const B& b) const {
-      return owner(a) < owner(b);
-    }
-  };
   // By first byte; locks of one owner do not overlap.
   using Locks = std::map<std::uint64_t, Held>;
-  using Holders = std::map<OwnerPtr, Locks, ByContent>;
+  using Holders = std::map<OwnerPtr, Locks, ByOwner>;
   using Index = RangeIndex<Locks>;
 
   static Locks::const_iterator first_that_may_join(const Locks& locks, const Range& range);

@@ -1,11 +1,9 @@
 #include "nfs/recovery/database.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <string_view>
+
+#include "base/sqlite_files.h"
 
 namespace stag::nfs::recovery {
 namespace {
@@ -132,20 +130,13 @@ std::optional<Database::Trouble> Database::open_at(const Location& location, int
 }
 
 std::optional<Database::Trouble> Database::open_file(const std::string& path, int flags) {
-  // SQLite would make it as the umask has it, and who has opened it before its mode changes reads
-  // on. Where it cannot be made SQLite says why. One that is there is not opened: to close it would
-  // end the locks that another connection of this process has on it.
-  constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
-  if ((flags & SQLITE_OPEN_CREATE) != 0)
-    if (const int made = ::open(path.c_str(), kFlags, 0600); made >= 0) ::close(made);
+  if ((flags & SQLITE_OPEN_CREATE) != 0) create_private(path);
   sqlite3* handle = nullptr;
   const int opened = sqlite3_open_v2(path.c_str(), &handle,
                                      SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | flags, nullptr);
   handle_.reset(handle);
-  // Others may pass through the directory, to the control socket. SQLite's further files get the
-  // mode of this one; those that a crash left have one already.
-  for (const char* const each : {"", "-wal", "-shm", "-journal"})
-    ::chmod((path + each).c_str(), 0600);
+  // Others may pass through the directory, to the control socket.
+  make_private(path);
   if (opened != SQLITE_OK || sqlite3_busy_timeout(handle, 5000) != SQLITE_OK) return trouble();
   return read_all();
 }

@@ -1,41 +1,15 @@
 #include "nfs/recovery/rados_functions.h"
 
-#include <dlfcn.h>
 #include <sqlite3.h>
 
 #include <memory>
 
+#include "base/loaded_library.h"
+
 namespace stag::nfs::recovery {
 namespace {
 
-// Never unloaded: its threads and exit handlers stay.
-class Library {
- public:
-  explicit Library(const std::string& name)
-      : handle_(::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) {
-    if (handle_ == nullptr) note_failure();
-  }
-
-  template <class Function>
-  Library& find(const char* name, Function& function) {
-    if (handle_ == nullptr) return *this;
-    function = reinterpret_cast<Function>(::dlsym(handle_, name));
-    if (function == nullptr) note_failure();
-    return *this;
-  }
-  // What was missing first; empty when everything was there.
-  const std::string& failure() const { return failure_; }
-
- private:
-  void note_failure() {
-    const char* text = ::dlerror();
-    if (failure_.empty()) failure_ = text != nullptr ? text : "unknown error";
-  }
-  void* const handle_;
-  std::string failure_;
-};
-
-void find_rados(Library& library, RadosFunctions& functions) {
+void find_rados(LoadedLibrary& library, RadosFunctions& functions) {
   library.find("rados_create", functions.create)
       .find("rados_conf_read_file", functions.conf_read_file)
       .find("rados_conf_get", functions.conf_get)
@@ -70,10 +44,10 @@ std::string register_vfs(const std::string& library) {
 Result<RadosFunctions, std::string> load_rados(const std::string& rados,
                                                const std::string& sqlite_vfs) {
   RadosFunctions functions;
-  Library vfs(sqlite_vfs);
+  LoadedLibrary vfs(sqlite_vfs);
   vfs.find("cephsqlite_setcct", functions.set_vfs_context);
   if (!vfs.failure().empty()) return Failure{vfs.failure()};
-  Library library(rados);
+  LoadedLibrary library(rados);
   find_rados(library, functions);
   if (!library.failure().empty()) return Failure{library.failure()};
   if (std::string failure = register_vfs(sqlite_vfs); !failure.empty())

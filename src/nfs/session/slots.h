@@ -70,9 +70,7 @@ class Slots {
   // is not waited for.
   bool awaits(v4::slotid4 slot, v4::sequenceid4 sequence) const;
 
-  // Of all turns that are taken: sa_highest_slotid.
-  v4::slotid4 highest_in_use() const { return highest_of(in_use()); }
-  // 0 where there is none.
+  // Of all turns that are taken: sa_highest_slotid. 0 where there is none.
   static v4::slotid4 highest_of(Set slots) {
     return slots == 0 ? 0 : static_cast<v4::slotid4>(std::bit_width(slots)) - 1;
   }

@@ -19,7 +19,7 @@ TEST(Slots, count_up_in_each_slot_by_itself) {
   EXPECT_EQ(first.sequence, 1u);
   EXPECT_EQ(second.slot, 1u);
   EXPECT_EQ(second.sequence, 1u);
-  EXPECT_EQ(slots.highest_in_use(), 1u);
+  EXPECT_EQ(Slots::highest_of(slots.in_use()), 1u);
   slots.give_back(first, Number::Used);
   const auto again = *slots.take();
   EXPECT_EQ(again.slot, 0u);

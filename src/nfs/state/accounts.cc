@@ -52,9 +52,4 @@ void Accounts::sweep() {
   std::erase_if(entries_, [](const auto& entry) { return entry.second.unused(); });
 }
 
-std::size_t Accounts::size() const {
-  const BriefLock lock(mutex_);
-  return entries_.size();
-}
-
 }  // namespace stag::nfs::state

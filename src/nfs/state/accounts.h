@@ -30,7 +30,6 @@ class Accounts {
   void remove_unconfirmed(const std::string& address, ClientId clientid);
   // Forgets addresses that nobody has anything of.
   void sweep();
-  std::size_t size() const;
 
  private:
   struct Entry {

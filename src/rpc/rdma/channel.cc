@@ -5,6 +5,7 @@
 
 #include "base/pause.h"
 #include "oncrpc/message.h"
+#include "rpc/xid_seeds.h"
 
 namespace stag::rpc::rdma {
 namespace {
@@ -12,10 +13,6 @@ namespace {
 constexpr std::size_t kMostKept = 256;  // records of calls, for later ones
 // RFC 8267 3.1: how often a Call is made again with twice the room for its Reply.
 constexpr std::uint32_t kReplyEnlargements = 6;
-
-std::uint64_t seed_of(const ChannelOptions& options) {
-  return options.seed != 0 ? options.seed : std::random_device{}();
-}
 
 constexpr int kUnansweredTries = 3;
 constexpr Duration kUnansweredPause = std::chrono::milliseconds(50);
@@ -39,13 +36,13 @@ struct Channel::Entry final : Deadline {
 };
 
 Channel::Channel(fabric::Fabric& fabric, Address server, ChannelOptions options)
-    : rpc::Channel(static_cast<std::uint32_t>(seed_of(options) * 2654435761u >> 3)),
+    : rpc::Channel(static_cast<std::uint32_t>(seed_or_random(options.seed) * 2654435761u >> 3)),
       fabric_(fabric),
       loop_(fabric.loop()),
       server_(std::move(server)),
       options_(options),
       reconnector_(loop_, *this, {.give_up_after = options.reconnect_for},
-                   static_cast<std::uint32_t>(seed_of(options))),
+                   static_cast<std::uint32_t>(seed_or_random(options.seed))),
       deadlines_(loop_) {
   kept_.reserve(kMostKept);
 }
@@ -58,20 +55,6 @@ Channel::~Channel() {
 }
 
 // Connecting.
-
-fabric::ConnectOptions Channel::connect_options() const {
-  fabric::ConnectOptions options;
-  announce(options, options_.transport, fabric_, Side::Client);
-  options.receive = {0, options_.transport.reply_size()};
-  options.receives_max = receives_max(options_.credits, options_.reverse_credits);
-  options.sends_max = sends_max(options_.credits, options_.reverse_credits);
-  options.inbound_reads = options_.transport.inbound_reads;
-  options.outbound_reads = options_.transport.outbound_reads;
-  options.crc = options_.transport.crc;
-  options.timeout = options_.connect_timeout;
-  options.stall_limit = options_.transport.stall_limit;
-  return options;
-}
 
 void Channel::adopt(std::unique_ptr<fabric::Connection> connection, bool announced) {
   LinkSettings settings;
@@ -95,7 +78,9 @@ void Channel::adopt(std::unique_ptr<fabric::Connection> connection, bool announc
 // and that are not set up yet. A port that speaks something else does that every time.
 Task<Result<Ok, Reason>> Channel::attempt(CancelToken cancel) {
   for (int tries = 1;; ++tries) {
-    fabric::ConnectOptions options = connect_options();
+    fabric::ConnectOptions options = connection_options(options_.transport, fabric_, Side::Client,
+                                                        options_.credits, options_.reverse_credits);
+    options.timeout = options_.connect_timeout;
     const bool announced = !options.private_data.empty();
     auto connection = co_await fabric_.connect(server_, std::move(options), cancel);
     // A provider may have connected just before it is told not to.

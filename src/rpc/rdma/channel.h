@@ -82,7 +82,6 @@ class Channel final : public rpc::Channel, private LinkOwner, private Reconnecto
   bool watch_health();
   void on_health_tick();
   Task<void> probe(std::shared_ptr<Link> link);
-  fabric::ConnectOptions connect_options() const;
   void end_if_quiet();
 
   fabric::Fabric& fabric_;

@@ -79,16 +79,8 @@ constexpr fabric::Flow kErrorFlow = 0;
 // Of a stream: copied more cheaply than referred to.
 constexpr std::uint32_t kMostCopied = 8 * 1024 - rpcrdma::kMinHeaderSize;
 
-}  // namespace
-
-std::uint32_t receives_max(std::uint32_t requested, std::uint32_t granted) {
-  return std::max(1u, requested) + granted + rpcrdma::kSpareReceives;
-}
-
-std::uint32_t sends_max(std::uint32_t requested, std::uint32_t granted) {
-  return requested + 2 * granted + kMostErrors;
-}
-
+// With R set where the peer may invalidate all that we expose (RFC 8797 section 4.1); nothing where
+// there is no room for it (section 4).
 void announce(fabric::ConnectOptions& connect, const TransportOptions& options,
               const fabric::Fabric& fabric, Side side) {
   const auto octets = rpcrdma::encode_private_data(own_properties(options, side, true));
@@ -96,6 +88,24 @@ void announce(fabric::ConnectOptions& connect, const TransportOptions& options,
   connect.private_data.assign(octets.begin(), octets.end());
   const auto without = rpcrdma::encode_private_data(own_properties(options, side, false));
   connect.private_data_without_invalidation.emplace(without.begin(), without.end());
+}
+
+}  // namespace
+
+fabric::ConnectOptions connection_options(const TransportOptions& options,
+                                          const fabric::Fabric& fabric, Side side,
+                                          std::uint32_t requested, std::uint32_t granted) {
+  fabric::ConnectOptions connect;
+  announce(connect, options, fabric, side);
+  connect.receive = {0, receive_size(options, side)};
+  connect.receives_max = std::max(1u, requested) + granted + rpcrdma::kSpareReceives;
+  // Calls, Replies and RDMA_ERRORs, with the Reads and Writes of as many large ones.
+  connect.sends_max = requested + 2 * granted + kMostErrors;
+  connect.inbound_reads = options.inbound_reads;
+  connect.outbound_reads = options.outbound_reads;
+  connect.crc = options.crc;
+  connect.stall_limit = options.stall_limit;
+  return connect;
 }
 
 Link::Link(std::unique_ptr<fabric::Connection> connection, const LinkSettings& settings,

@@ -58,17 +58,11 @@ struct LinkSettings {
   TransferStats* transfer_stats = nullptr;
 };
 
-// Depths for ConnectOptions, of an end that asks for `requested` credits and grants `granted`:
-// messages of the peer, and Calls, Replies and RDMA_ERRORs of ours with the Reads and Writes of as
-// many large ones.
-std::uint32_t receives_max(std::uint32_t requested, std::uint32_t granted);
-std::uint32_t sends_max(std::uint32_t requested, std::uint32_t granted);
-
-// Has connections of `fabric` carry our properties as private data: with R set where the peer may
-// invalidate all that we expose (RFC 8797 section 4.1), none where there is no room for them
-// (section 4).
-void announce(fabric::ConnectOptions& connect, const TransportOptions& options,
-              const fabric::Fabric& fabric, Side side);
+// For connections of an end that asks for `requested` credits and grants `granted`. They carry our
+// properties as private data (RFC 8797).
+fabric::ConnectOptions connection_options(const TransportOptions& options,
+                                          const fabric::Fabric& fabric, Side side,
+                                          std::uint32_t requested, std::uint32_t granted);
 
 class Link final : public std::enable_shared_from_this<Link>,
                    private fabric::Events,

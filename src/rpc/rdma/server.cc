@@ -82,7 +82,8 @@ Server::~Server() {
 Result<Address, Reason> Server::listen(fabric::Fabric& fabric, const Address& address) {
   STAG_CHECK(listener_ == nullptr);
   loop_ = &fabric.loop();
-  answer_ = answer_on(fabric);
+  answer_ = connection_options(options_.transport, fabric, Side::Server, options_.reverse_credits,
+                               options_.credits);
   shards_.clear();
   for (Loop* each : fabric.accepting_loops())
     shards_.push_back(std::make_unique<LoopShard>(*each, allow_, seeds_.next()));
@@ -93,19 +94,6 @@ Result<Address, Reason> Server::listen(fabric::Fabric& fabric, const Address& ad
   if (!listener) return Failure{listener.error()};
   listener_ = *std::move(listener);
   return listener_->local_address();
-}
-
-fabric::ConnectOptions Server::answer_on(const fabric::Fabric& fabric) const {
-  fabric::ConnectOptions answer;
-  announce(answer, options_.transport, fabric, Side::Server);
-  answer.receive = {0, options_.transport.call_size()};
-  answer.receives_max = receives_max(options_.reverse_credits, options_.credits);
-  answer.sends_max = sends_max(options_.reverse_credits, options_.credits);
-  answer.inbound_reads = options_.transport.inbound_reads;
-  answer.outbound_reads = options_.transport.outbound_reads;
-  answer.crc = options_.transport.crc;
-  answer.stall_limit = options_.transport.stall_limit;
-  return answer;
 }
 
 void Server::allow(const std::vector<IpNetwork>& networks) {

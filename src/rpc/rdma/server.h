@@ -52,7 +52,6 @@ class Server final : private fabric::Acceptor {
   Result<fabric::ConnectOptions, Reason> on_connect_request(
       const fabric::ConnectRequest& request) override;
   void on_connection(std::unique_ptr<fabric::Connection> connection) override;
-  fabric::ConnectOptions answer_on(const fabric::Fabric& fabric) const;
   LoopShard& shard_of(Loop& loop);
 
   Service& service_;

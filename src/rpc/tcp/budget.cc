@@ -6,26 +6,13 @@
 #include "base/check.h"
 
 namespace stag::rpc::tcp {
-namespace {
-
-class Locked {
- public:
-  explicit Locked(BriefMutex& mutex) : mutex_(mutex) { mutex_.lock(); }
-  ~Locked() { mutex_.unlock(); }
-  Locked(const Locked&) = delete;
-
- private:
-  BriefMutex& mutex_;
-};
-
-}  // namespace
 
 ByteBudget::~ByteBudget() {
   STAG_CHECK(used_ == 0 && hosts_.empty());
 }
 
 std::uint64_t ByteBudget::used() const {
-  const Locked lock(mutex_);
+  const BriefLock lock(mutex_);
   return used_;
 }
 
@@ -91,7 +78,7 @@ Account::Account(std::shared_ptr<ByteBudget> budget, const std::string& host, Lo
                  std::uint64_t most)
     : budget_(std::move(budget)), loop_(loop), most_(most) {
   if (budget_ == nullptr) return;
-  const Locked lock(budget_->mutex_);
+  const BriefLock lock(budget_->mutex_);
   host_ = &*budget_->hosts_.try_emplace(host).first;
   ++host_->second.accounts;
 }
@@ -100,7 +87,7 @@ Account::~Account() {
   if (budget_ == nullptr) return;
   ByteBudget::Granted granted;
   {
-    const Locked lock(budget_->mutex_);
+    const BriefLock lock(budget_->mutex_);
     if (queued_) ByteBudget::dequeue(*this);
     uncharge(charged_);
     if (--host_->second.accounts == 0) budget_->hosts_.erase(budget_->hosts_.find(host_->first));
@@ -130,7 +117,7 @@ bool Account::try_count(std::uint64_t bytes) {
   const std::uint64_t count = counted(held_ + bytes);
   if (count > 0) {
     known_ = true;
-    const Locked lock(budget_->mutex_);
+    const BriefLock lock(budget_->mutex_);
     const std::uint64_t missing = count - std::min(count, charged_);
     const ByteBudget::Host& host = host_->second;
     // What it was refused it does not get by what it has to take meanwhile.
@@ -159,7 +146,7 @@ void Account::uncharge(std::uint64_t bytes) {
 
 // It could not be told of what it has: it hears of it when another account gives something back.
 void Account::ask_again() noexcept {
-  const Locked lock(budget_->mutex_);
+  const BriefLock lock(budget_->mutex_);
   if (queued_) return;
   wanted_ = 0;
   ByteBudget::enqueue(*this);
@@ -171,7 +158,7 @@ void Account::take(std::uint64_t bytes) noexcept {
   const std::uint64_t count = counted(held_);
   if (count == 0) return;
   known_ = true;
-  const Locked lock(budget_->mutex_);
+  const BriefLock lock(budget_->mutex_);
   charge(count - std::min(count, charged_));
 }
 
@@ -191,7 +178,7 @@ void Account::give(std::uint64_t bytes) noexcept {
   const std::uint64_t count = counted(held_);
   ByteBudget::Granted granted;
   {
-    const Locked lock(budget_->mutex_);
+    const BriefLock lock(budget_->mutex_);
     if (count < charged_) {
       uncharge(charged_ - count);
       granted = budget_->serve_waiting();

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "oncrpc/message.h"
+#include "rpc/xid_seeds.h"
 
 namespace stag::rpc::tcp {
 namespace {
@@ -12,16 +13,11 @@ namespace {
 // one of another kind. Enough for a server that turns clients away for the moment.
 constexpr std::uint32_t kMostUnanswered = 4;
 
-ChannelOptions seeded(ChannelOptions options) {
-  while (options.seed == 0) options.seed = std::random_device{}();
-  return options;
-}
-
 }  // namespace
 
 TcpChannel::TcpChannel(net::EpollLoop& loop, Address server, const ChannelOptions& options,
                        std::string from)
-    : Channel(seeded(options).seed),
+    : Channel(seed_or_random(options.seed)),
       loop_(loop),
       server_(std::move(server)),
       options_(options),

@@ -19,7 +19,7 @@ using namespace testing::store;
 struct PoorWorld {
   PoorWorld() {
     programs.add(make_program(state));
-    server = *UdpServer::listen(loop, {"127.0.0.1", 0}, programs, {});
+    server = UdpServer::serve(loop, *net::UdpSocket::open(loop, {"127.0.0.1", 0}), programs);
     channel = std::make_unique<UdpChannel>(loop, server->local(), ChannelOptions());
     client.emplace(*channel, kBinding);
   }

@@ -1,19 +1,11 @@
 #include "rpc/udp/channel.h"
 
 #include <algorithm>
-#include <random>
 
 #include "oncrpc/message.h"
+#include "rpc/xid_seeds.h"
 
 namespace stag::rpc::udp {
-namespace {
-
-std::uint32_t first_xid(std::uint32_t seed) {
-  while (seed == 0) seed = std::random_device{}();
-  return seed;
-}
-
-}  // namespace
 
 // Lives in the frame of its call(), which may end by an exception anywhere.
 struct UdpChannel::Pending {
@@ -41,7 +33,7 @@ struct UdpChannel::Pending {
 
 UdpChannel::UdpChannel(net::EpollLoop& loop, Address server, const ChannelOptions& options,
                        std::string from)
-    : Channel(first_xid(options.seed)),
+    : Channel(seed_or_random(options.seed)),
       loop_(loop),
       server_(std::move(server)),
       options_(options),

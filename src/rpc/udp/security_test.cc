@@ -24,13 +24,14 @@ class UdpSecurity : public ::testing::TestWithParam<bool> {
     options.retransmit_min = std::chrono::milliseconds(20);
     options.retransmit_max = std::chrono::milliseconds(100);
     options.seed = 7;
-    auto server = UdpServer::listen(self->loop, {"127.0.0.1", 0}, self->store.service);
-    UdpChannel channel(self->loop, (*server)->local(), options);
+    auto socket = net::UdpSocket::open(self->loop, {"127.0.0.1", 0});
+    auto server = UdpServer::serve(self->loop, *std::move(socket), self->store.service);
+    UdpChannel channel(self->loop, server->local(), options);
     const auto opened = co_await channel.open({});
     EXPECT_TRUE(opened.ok());
     co_await scenario(self->store, channel);
     co_await channel.close();
-    co_await (*server)->close();
+    co_await server->close();
     self->loop.stop();
   }
 

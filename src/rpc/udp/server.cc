@@ -9,14 +9,6 @@
 
 namespace stag::rpc::udp {
 
-Result<std::unique_ptr<UdpServer>, Reason> UdpServer::listen(net::EpollLoop& loop,
-                                                             const Address& at, Service& service,
-                                                             const ServerOptions& options) {
-  Result<net::UdpSocket, Reason> socket = net::UdpSocket::open(loop, at);
-  if (!socket) return Failure{socket.error()};
-  return serve(loop, *std::move(socket), service, options);
-}
-
 std::unique_ptr<UdpServer> UdpServer::serve(net::EpollLoop& loop, net::UdpSocket socket,
                                             Service& service, const ServerOptions& options) {
   return std::unique_ptr<UdpServer>(new UdpServer(loop, std::move(socket), service, options));

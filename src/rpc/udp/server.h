@@ -31,12 +31,7 @@ inline constexpr std::size_t kMostReplyPerCall = 4;
 // Thread: made, closed and destroyed on its loop, which runs the Calls too.
 class UdpServer {
  public:
-  // `at` is numeric or empty (every address); port 0 takes a free one. `service` and the loop
-  // outlive the server.
-  static Result<std::unique_ptr<UdpServer>, Reason> listen(net::EpollLoop& loop, const Address& at,
-                                                           Service& service,
-                                                           const ServerOptions& options = {});
-  // The same on a socket that is bound already.
+  // On a socket that is bound already. `service` and the loop outlive the server.
   static std::unique_ptr<UdpServer> serve(net::EpollLoop& loop, net::UdpSocket socket,
                                           Service& service, const ServerOptions& options = {});
   // After close().

@@ -48,7 +48,7 @@ std::uint64_t seen(Reason reason) {
 struct World {
   explicit World(const char* host = "127.0.0.1", const ServerOptions& options = {}) {
     programs.add(make_program(state));
-    server = *UdpServer::listen(loop, {host, 0}, programs, options);
+    server = UdpServer::serve(loop, *UdpSocket::open(loop, {host, 0}), programs, options);
     channel = std::make_unique<UdpChannel>(loop, server->local(), quick());
     client.emplace(*channel, kBinding);
   }
@@ -418,15 +418,14 @@ TEST(UdpServer, serves_a_bounded_number_of_calls_and_waits_for_them_when_it_clos
     service.awaited = 3;
     ServerOptions options;
     options.max_calls = 3;
-    auto server = UdpServer::listen(*on, {"127.0.0.1", 0}, service, options);
-    EXPECT_TRUE(server.ok());
+    auto server = UdpServer::serve(*on, *UdpSocket::open(*on, {"127.0.0.1", 0}), service, options);
     const std::uint64_t before = seen(Reason::RpcTooManyCalls);
     static std::vector<std::string> said;
     said.clear();
     set_trace_sink([](Reason reason, std::string_view, std::string_view) {
       if (reason == Reason::RpcTooManyCalls) said.push_back(late_detail());
     });
-    const net::SocketAddress to = *net::numeric_address((*server)->local());
+    const net::SocketAddress to = *net::numeric_address(server->local());
     std::uint32_t xid = 0;
     for (const char* host : {"127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5"})
       Stranger(*on, host).send(call_of(++xid, 0).bytes(), to);
@@ -436,7 +435,7 @@ TEST(UdpServer, serves_a_bounded_number_of_calls_and_waits_for_them_when_it_clos
     EXPECT_THAT(said, ::testing::ElementsAre("xid 0x00000004", "xid 0x00000005"));
     EXPECT_EQ(service.waiting.size(), 3u);
     on->post([&service] { service.let_go(); });
-    co_await (*server)->close();
+    co_await server->close();
     EXPECT_TRUE(service.waiting.empty());
   }(&loop));
 }
@@ -449,10 +448,9 @@ TEST(UdpServer, leaves_places_for_others_when_one_address_has_many_calls_in_prog
     options.max_calls = 20;
     // Two of one address, as eight times as many stay free, and one of another.
     service.awaited = 3;
-    auto server = UdpServer::listen(*on, {"127.0.0.1", 0}, service, options);
-    EXPECT_TRUE(server.ok());
+    auto server = UdpServer::serve(*on, *UdpSocket::open(*on, {"127.0.0.1", 0}), service, options);
     const std::uint64_t before = seen(Reason::RpcTooManyCalls);
-    const net::SocketAddress to = *net::numeric_address((*server)->local());
+    const net::SocketAddress to = *net::numeric_address(server->local());
     Stranger greedy(*on, "127.0.0.2");
     for (std::uint32_t xid = 0; xid < 20; ++xid) greedy.send(call_of(xid, 0).bytes(), to);
     while (seen(Reason::RpcTooManyCalls) < before + 18) co_await resume_on(*on);
@@ -460,7 +458,7 @@ TEST(UdpServer, leaves_places_for_others_when_one_address_has_many_calls_in_prog
     Stranger(*on, "127.0.0.3").send(call_of(1, 0).bytes(), to);
     co_await service.all_there;
     on->post([&service] { service.let_go(); });
-    co_await (*server)->close();
+    co_await server->close();
   }(&loop));
 }
 
@@ -469,8 +467,8 @@ class Broken {
  public:
   explicit Broken(const Address& local) {
     while (net::SocketAddress::local_of(fd_).address() != local) ++fd_;
-    whole_ = net::UniqueFd(::dup(fd_));
-    const net::UniqueFd useless(::open("/", O_PATH));
+    whole_ = UniqueFd(::dup(fd_));
+    const UniqueFd useless(::open("/", O_PATH));
     ::dup2(useless.fd(), fd_);
   }
   ~Broken() { ::dup2(whole_.fd(), fd_); }
@@ -478,7 +476,7 @@ class Broken {
 
  private:
   int fd_ = 0;
-  net::UniqueFd whole_;
+  UniqueFd whole_;
 };
 
 // Sends the server a Call and returns once its socket has failed so often that it pauses.

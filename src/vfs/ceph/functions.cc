@@ -1,38 +1,11 @@
 #include "vfs/ceph/functions.h"
 
-#include <dlfcn.h>
+#include "base/loaded_library.h"
 
 namespace stag::vfs::ceph {
 namespace {
 
-// Never unloaded: its threads and exit handlers stay.
-class Library {
- public:
-  explicit Library(const std::string& name)
-      : handle_(::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) {
-    if (handle_ == nullptr) note_failure();
-  }
-
-  template <class Function>
-  Library& find(const char* name, Function& function) {
-    if (handle_ == nullptr) return *this;
-    function = reinterpret_cast<Function>(::dlsym(handle_, name));
-    if (function == nullptr) note_failure();
-    return *this;
-  }
-  // What was missing first; empty when everything was there.
-  const std::string& failure() const { return failure_; }
-
- private:
-  void note_failure() {
-    const char* text = ::dlerror();
-    if (failure_.empty()) failure_ = text != nullptr ? text : "unknown error";
-  }
-  void* const handle_;
-  std::string failure_;
-};
-
-void find_mounting(Library& library, Functions& functions) {
+void find_mounting(LoadedLibrary& library, Functions& functions) {
   library.find("ceph_create", functions.create)
       .find("ceph_conf_read_file", functions.conf_read_file)
       .find("ceph_conf_set", functions.conf_set)
@@ -51,7 +24,7 @@ void find_mounting(Library& library, Functions& functions) {
       .find("ceph_userperm_destroy", functions.userperm_destroy);
 }
 
-void find_objects(Library& library, Functions& functions) {
+void find_objects(LoadedLibrary& library, Functions& functions) {
   library.find("ceph_ll_lookup_root", functions.lookup_root)
       .find("ceph_ll_lookup_vino", functions.lookup_vino)
       .find("ceph_ll_lookup", functions.lookup)
@@ -72,7 +45,7 @@ void find_objects(Library& library, Functions& functions) {
       .find("ceph_ll_statfs", functions.statfs);
 }
 
-void find_names(Library& library, Functions& functions) {
+void find_names(LoadedLibrary& library, Functions& functions) {
   library.find("ceph_ll_mknod", functions.mknod)
       .find("ceph_ll_mkdir", functions.mkdir)
       .find("ceph_ll_symlink", functions.symlink)
@@ -91,7 +64,7 @@ void find_names(Library& library, Functions& functions) {
 
 Result<std::shared_ptr<const Functions>, std::string> load_functions(const std::string& name) {
   auto functions = std::make_shared<Functions>();
-  Library library(name);
+  LoadedLibrary library(name);
   find_mounting(library, *functions);
   find_objects(library, *functions);
   find_names(library, *functions);

@@ -1,13 +1,10 @@
 #include "vfs/posix/inode_table.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstdio>
 
 #include "base/reason.h"
+#include "base/sqlite_files.h"
 
 namespace stag::vfs::posix {
 namespace {
@@ -15,8 +12,6 @@ namespace {
 // Names that are written at once, when they can be again.
 constexpr std::uint32_t kBatch = 256;
 
-// A table's, behind its name; the table itself is the last.
-constexpr const char* kFiles[] = {"-wal", "-shm", "-journal", ""};
 constexpr const char* kDamaged = ".damaged";
 
 // `unwritten` is in memory, as all that is TEMP; lower numbers are older.
@@ -43,7 +38,7 @@ constexpr const char* kSchema =
 
 // Nothing stays that SQLite would take for a part of the next table.
 bool set_aside(const std::string& path) {
-  for (const char* const each : kFiles)
+  for (const char* const each : kSqliteFiles)
     if (::rename((path + each).c_str(), (path + kDamaged + each).c_str()) != 0 && errno != ENOENT)
       return false;
   return true;
@@ -153,24 +148,15 @@ bool InodeTable::prepare_statements() {
   return true;
 }
 
-// SQLite would make it as the umask has it, and who has opened it before its mode changes reads on.
-// Where it cannot be made SQLite says why. One that is there is not opened: to close it would end
-// the locks that another connection of this process has on it.
-void InodeTable::make_private_file() const {
-  if (path_ == kNoFile) return;
-  constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
-  if (const int made = ::open(path_.c_str(), kFlags, 0600); made >= 0) ::close(made);
-}
-
 bool InodeTable::open_database() {
-  make_private_file();
+  if (path_ != kNoFile) create_private(path_);
   sqlite3* database = nullptr;
   const int opened =
       sqlite3_open_v2(path_.c_str(), &database,
                       SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr);
   database_.reset(database);
-  // It has the names of files that others may not list, and may lie where they can pass through.
-  for (const char* const each : kFiles) ::chmod((path_ + each).c_str(), 0600);
+  // It has the names of files that others may not list.
+  make_private(path_);
   return opened == SQLITE_OK && sqlite3_busy_timeout(database, 5000) == SQLITE_OK &&
          sqlite3_exec(database, kSchema, nullptr, nullptr, nullptr) == SQLITE_OK &&
          prepare_statements();

@@ -99,7 +99,6 @@ class InodeTable {
   static constexpr std::uint64_t kLowest = std::uint64_t{1} << 63;
 
   explicit InodeTable(std::string path) : path_(std::move(path)) {}
-  void make_private_file() const;
   bool open_database();
   static Result<std::unique_ptr<InodeTable>, std::string> open_once(const std::string& path,
                                                                     bool& damaged);

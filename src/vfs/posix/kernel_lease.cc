@@ -39,8 +39,8 @@ Duration KernelLease::patience() {
   return std::max<Duration>(seconds(limit) - kReserve, seconds(limit) / 2);
 }
 
-Outcome<std::shared_ptr<KernelLease>> KernelLease::take(
-    std::shared_ptr<const Descriptor> descriptor, LeaseKind kind, std::uint32_t owner) {
+Outcome<std::shared_ptr<KernelLease>> KernelLease::take(std::shared_ptr<const UniqueFd> descriptor,
+                                                        LeaseKind kind, std::uint32_t owner) {
   auto watcher = LeaseWatcher::of_process();
   if (watcher == nullptr) return Failure{Status::Delay};
   std::shared_ptr<KernelLease> lease(
@@ -50,19 +50,19 @@ Outcome<std::shared_ptr<KernelLease>> KernelLease::take(
 }
 
 KernelLease::KernelLease(std::shared_ptr<LeaseWatcher> watcher,
-                         std::shared_ptr<const Descriptor> descriptor, LeaseKind kind)
+                         std::shared_ptr<const UniqueFd> descriptor, LeaseKind kind)
     : watcher_(std::move(watcher)), descriptor_(std::move(descriptor)), kind_(kind) {}
 
 std::optional<Status> KernelLease::begin(std::uint32_t owner) {
-  if (!watcher_->add(descriptor_->number(), *this)) return Status::TooManyObjects;
-  if (set_lease(descriptor_->number(), kind_, owner)) return std::nullopt;
+  if (!watcher_->add(descriptor_->fd(), *this)) return Status::TooManyObjects;
+  if (set_lease(descriptor_->fd(), kind_, owner)) return std::nullopt;
   return errno == EAGAIN ? Status::Delay : Status::Access;
 }
 
 // Others may use the descriptor for a while yet.
 KernelLease::~KernelLease() {
-  watcher_->remove(descriptor_->number());
-  ::fcntl(descriptor_->number(), F_SETLEASE, F_UNLCK);
+  watcher_->remove(descriptor_->fd());
+  ::fcntl(descriptor_->fd(), F_SETLEASE, F_UNLCK);
 }
 
 KernelLease::Listener KernelLease::listen(LeaseWanted wanted) {
@@ -82,12 +82,12 @@ void KernelLease::unlisten(Listener listener) {
 }
 
 void KernelLease::give_up() {
-  ::fcntl(descriptor_->number(), F_SETLEASE, F_UNLCK);
+  ::fcntl(descriptor_->fd(), F_SETLEASE, F_UNLCK);
   tell();
 }
 
 void KernelLease::look() {
-  if (::fcntl(descriptor_->number(), F_GETLEASE) != type_of(kind_)) tell();
+  if (::fcntl(descriptor_->fd(), F_GETLEASE) != type_of(kind_)) tell();
 }
 
 void KernelLease::tell() {

@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "vfs/local.h"
-#include "vfs/posix/descriptor.h"
 
 namespace stag::vfs::posix {
 
@@ -32,12 +32,12 @@ class KernelLease {
   // other descriptor of the file is open. `owner`: whose file it is. Delay where that is not so,
   // Access where the file system or the system does not give leases, TooManyObjects where there are
   // as many as may be.
-  static Outcome<std::shared_ptr<KernelLease>> take(std::shared_ptr<const Descriptor> descriptor,
+  static Outcome<std::shared_ptr<KernelLease>> take(std::shared_ptr<const UniqueFd> descriptor,
                                                     LeaseKind kind, std::uint32_t owner);
   KernelLease(const KernelLease&) = delete;
   ~KernelLease();
 
-  const std::shared_ptr<const Descriptor>& descriptor() const { return descriptor_; }
+  const std::shared_ptr<const UniqueFd>& descriptor() const { return descriptor_; }
   LeaseKind kind() const { return kind_; }
   bool is_wanted() const { return wanted_.load(); }
   // How long the kernel lets a program wait, less what it takes to act on it.
@@ -53,14 +53,14 @@ class KernelLease {
   void look();
 
  private:
-  KernelLease(std::shared_ptr<LeaseWatcher> watcher, std::shared_ptr<const Descriptor> descriptor,
+  KernelLease(std::shared_ptr<LeaseWatcher> watcher, std::shared_ptr<const UniqueFd> descriptor,
               LeaseKind kind);
   std::optional<Status> begin(std::uint32_t owner);
   void tell();
   void untell(std::pair<Listener, LeaseWanted> listener);
 
   const std::shared_ptr<LeaseWatcher> watcher_;
-  const std::shared_ptr<const Descriptor> descriptor_;
+  const std::shared_ptr<const UniqueFd> descriptor_;
   const LeaseKind kind_;
   std::atomic<bool> wanted_{false};
   std::mutex mutex_;

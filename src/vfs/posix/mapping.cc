@@ -73,11 +73,11 @@ void unblock_bus_errors() {
 
 }  // namespace
 
-SharedMapping Mapping::of(const Descriptor& file, std::uint64_t size) {
+SharedMapping Mapping::of(const UniqueFd& file, std::uint64_t size) {
   if (size > kMostMapped || !expect_bus_errors()) return nullptr;
   const std::uint64_t length = std::max(kLeastMapped, std::bit_ceil(size));
   if (bytes_mapped.fetch_add(length) + length <= kMostMapped) {
-    void* begin = ::mmap(nullptr, length, PROT_READ, MAP_SHARED, file.number(), 0);
+    void* begin = ::mmap(nullptr, length, PROT_READ, MAP_SHARED, file.fd(), 0);
     if (begin != MAP_FAILED)
       return SharedMapping(new Mapping(static_cast<const std::byte*>(begin), length));
   }

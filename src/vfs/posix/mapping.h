@@ -11,7 +11,7 @@
 #include <memory>
 
 #include "base/bytes.h"
-#include "vfs/posix/descriptor.h"
+#include "base/unique_fd.h"
 
 namespace stag::vfs::posix {
 
@@ -19,7 +19,7 @@ class Mapping {
  public:
   // Maps a file of `size` bytes, with address space for it to grow. Null when that exceeds the
   // process's limit for all its mappings, which count as its memory.
-  static std::shared_ptr<const Mapping> of(const Descriptor& file, std::uint64_t size);
+  static std::shared_ptr<const Mapping> of(const UniqueFd& file, std::uint64_t size);
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
   ~Mapping();

@@ -20,8 +20,8 @@ constexpr int kRoundsOfPrecious = 7;
 
 }  // namespace
 
-ProcPath::ProcPath(const Descriptor& descriptor) {
-  std::snprintf(text_, sizeof text_, "/proc/self/fd/%d", descriptor.number());
+ProcPath::ProcPath(const UniqueFd& descriptor) {
+  std::snprintf(text_, sizeof text_, "/proc/self/fd/%d", descriptor.fd());
 }
 
 Outcome<SharedDescriptor> Object::open(SharedDescriptor& slot, int flags) {
@@ -52,7 +52,7 @@ Outcome<SharedDescriptor> Object::open_file(int flags) {
     fd = open_path();
   }
   if (fd < 0) return last_error();
-  return std::make_shared<const Descriptor>(Descriptor(fd));
+  return std::make_shared<const UniqueFd>(UniqueFd(fd));
 }
 
 Outcome<SharedDescriptor> Object::open_reader() {
@@ -75,8 +75,8 @@ SharedMapping Object::mapping_for(std::uint64_t size, std::size_t reading) {
   return mapping_;
 }
 
-void Object::set_writer(Descriptor descriptor) {
-  auto opened = std::make_shared<const Descriptor>(std::move(descriptor));
+void Object::set_writer(UniqueFd descriptor) {
+  auto opened = std::make_shared<const UniqueFd>(std::move(descriptor));
   keeps_writer_ = is_writer_precious();
   std::lock_guard lock(mutex_);
   writer_rounds_ = 0;
@@ -86,7 +86,7 @@ void Object::set_writer(Descriptor descriptor) {
 bool Object::is_writer_precious() const {
   if (can_switch_users()) return false;
   struct stat found {};
-  return ::fstat(path.number(), &found) == 0 && (found.st_mode & S_IWUSR) == 0;
+  return ::fstat(path.fd(), &found) == 0 && (found.st_mode & S_IWUSR) == 0;
 }
 
 // What others have of the descriptor they took under the mutex, or from one who holds it.
@@ -138,22 +138,22 @@ void Object::note_synced(std::uint64_t writes) {
 
 void Object::sync_uncommitted(Losses& losses) {
   struct stat found {};
-  if (::fstat(path.number(), &found) == 0 && found.st_nlink == 0) return;  // it has no name left
+  if (::fstat(path.fd(), &found) == 0 && found.st_nlink == 0) return;  // it has no name left
   const std::uint64_t writes = unstable_writes();
   SharedDescriptor opened = writer();
   if (opened == nullptr) opened = reader();
   // Not by open_file(), which may close other objects, and these still others.
-  Descriptor own;
+  UniqueFd own;
   if (opened == nullptr)
-    own = Descriptor(::open(ProcPath(path).text(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  const int fd = opened != nullptr ? opened->number() : own.number();
+    own = UniqueFd(::open(ProcPath(path).text(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  const int fd = opened != nullptr ? opened->fd() : own.fd();
   if (fd < 0 || ::fdatasync(fd) != 0) losses.add();
   note_synced(writes);
 }
 
 bool Object::is_removed() const {
   struct statx found {};
-  return ::statx(path.number(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_NLINK, &found) == 0 &&
+  return ::statx(path.fd(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_NLINK, &found) == 0 &&
          (found.stx_mask & STATX_NLINK) != 0 && found.stx_nlink == 0;
 }
 
@@ -172,7 +172,7 @@ bool Object::closes_at_once() const {
     if (reader_ != nullptr || writer_ != nullptr || mapping_ != nullptr) return false;
   }
   struct stat found {};
-  return ::fstat(path.number(), &found) == 0 && found.st_nlink != 0;
+  return ::fstat(path.fd(), &found) == 0 && found.st_nlink != 0;
 }
 
 namespace {
@@ -226,7 +226,7 @@ struct CloseObject {
 
 }  // namespace
 
-ObjectRef make_object(const Handle& handle, Descriptor path, FileType type, Closing closing) {
+ObjectRef make_object(const Handle& handle, UniqueFd path, FileType type, Closing closing) {
   return {new Object(handle, std::move(path), type), CloseObject{std::move(closing)}};
 }
 

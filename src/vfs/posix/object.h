@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/executor.h"
+#include "base/unique_fd.h"
 #include "vfs/posix/change_counter.h"
-#include "vfs/posix/descriptor.h"
 #include "vfs/posix/kernel_lease.h"
 #include "vfs/posix/losses.h"
 #include "vfs/posix/mapping.h"
@@ -53,15 +53,15 @@ class ChangeWatch {
   std::atomic<std::uint64_t> changes_{0};
 };
 
-using SharedDescriptor = std::shared_ptr<const Descriptor>;
+using SharedDescriptor = std::shared_ptr<const UniqueFd>;
 
 class Object {
  public:
-  Object(const Handle& handle, Descriptor path, FileType type)
+  Object(const Handle& handle, UniqueFd path, FileType type)
       : handle(handle), path(std::move(path)), type(type) {}
 
   const Handle handle;
-  const Descriptor path;
+  const UniqueFd path;
   const FileType type;
   ChangeWatch changes;
   mutable ChangeCounter change;
@@ -83,7 +83,7 @@ class Object {
   // For a file of `size` bytes without holes of which `reading` are wanted now; null until so much
   // of it has been read that a mapping pays.
   SharedMapping mapping_for(std::uint64_t size, std::size_t reading);
-  void set_writer(Descriptor descriptor);
+  void set_writer(UniqueFd descriptor);
   // Whether to close it takes no disk: only its path is open, and it has a name.
   bool closes_at_once() const;
 
@@ -176,7 +176,7 @@ class Object {
   mutable std::mutex mutex_;
   std::shared_ptr<KernelLease> lease_;  // null when nobody has joined
   std::size_t joined_ = 0;
-  std::weak_ptr<const Descriptor> for_locks_;  // by leasing_; open for writing
+  std::weak_ptr<const UniqueFd> for_locks_;  // by leasing_; open for writing
   SharedDescriptor reader_;
   SharedDescriptor writer_;
   SharedMapping mapping_;
@@ -206,13 +206,13 @@ struct Closing {
   std::shared_ptr<Leaving> leaving{};  // null: nobody counts them
 };
 // Throws bad_alloc.
-ObjectRef make_object(const Handle& handle, Descriptor path, FileType type, Closing closing);
+ObjectRef make_object(const Handle& handle, UniqueFd path, FileType type, Closing closing);
 
 // "/proc/self/fd/N": the object behind a path descriptor, for the calls that take no descriptor of
 // that kind.
 class ProcPath {
  public:
-  explicit ProcPath(const Descriptor& descriptor);
+  explicit ProcPath(const UniqueFd& descriptor);
   const char* text() const { return text_; }
 
  private:

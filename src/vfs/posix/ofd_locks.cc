@@ -57,8 +57,7 @@ class OfdLocks final : public LocalLocks {
     used_ = true;
     for (int i = 0; i < kTries; ++i) {
       struct flock lock = to_flock(range, mode);
-      if (::fcntl(descriptor_->number(), F_OFD_SETLK, &lock) == 0)
-        return std::optional<LocalLock>();
+      if (::fcntl(descriptor_->fd(), F_OFD_SETLK, &lock) == 0) return std::optional<LocalLock>();
       // Not open for that, because the file, or its file system, is not for writing.
       if (errno == EBADF) return Failure{Status::NotSupported};
       if (errno != EAGAIN && errno != EACCES) return last_error();
@@ -70,7 +69,7 @@ class OfdLocks final : public LocalLocks {
   std::optional<LocalLock> conflict(LocalRange range, LockMode mode) const override {
     if (range.first > kLastByte) return std::nullopt;
     struct flock lock = to_flock(range, mode);
-    if (::fcntl(descriptor_->number(), F_OFD_GETLK, &lock) != 0 || lock.l_type == F_UNLCK)
+    if (::fcntl(descriptor_->fd(), F_OFD_GETLK, &lock) != 0 || lock.l_type == F_UNLCK)
       return std::nullopt;
     return to_local_lock(lock);
   }

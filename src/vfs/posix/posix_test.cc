@@ -422,7 +422,7 @@ TEST_F(PosixMappedFile, keeps_its_holes) {
 }
 
 TEST_F(PosixMappedFile, fails_where_it_was_truncated_and_other_faults_stay_faults) {
-  const posix::Descriptor opened(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const UniqueFd opened(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   const auto mapping = posix::Mapping::of(opened, kSize);
   ASSERT_NE(mapping, nullptr);
   std::string text(kSize, '-');
@@ -433,12 +433,12 @@ TEST_F(PosixMappedFile, fails_where_it_was_truncated_and_other_faults_stay_fault
   EXPECT_FALSE(mapping->copy(0, into));
   EXPECT_TRUE(mapping->copy(0, into.first(4096)));
   const auto* beyond = static_cast<const volatile char*>(
-      ::mmap(nullptr, kSize, PROT_READ, MAP_SHARED, opened.number(), 0));
+      ::mmap(nullptr, kSize, PROT_READ, MAP_SHARED, opened.fd(), 0));
   EXPECT_DEATH(static_cast<void>(beyond[8192]), "");
 }
 
 TEST_F(PosixMappedFile, may_be_truncated_under_a_thread_that_was_started_with_signals_blocked) {
-  const posix::Descriptor opened(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const UniqueFd opened(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   const auto mapping = posix::Mapping::of(opened, kSize);
   ASSERT_NE(mapping, nullptr);
   files::resize_file(path, 4096);

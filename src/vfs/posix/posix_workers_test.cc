@@ -326,8 +326,8 @@ TEST_F(PosixWorkers, are_asked_for_the_first_permission_of_who_is_not_the_owner)
 TEST_F(PosixWorkers, close_what_a_loop_has_used_last) {
   const auto opened = [this](bool reads) {
     const std::string path = path_ / "file";
-    auto object = posix::make_object({}, posix::Descriptor(::open(path.c_str(), O_PATH)),
-                                     FileType::Regular, {plain, true});
+    auto object = posix::make_object({}, UniqueFd(::open(path.c_str(), O_PATH)), FileType::Regular,
+                                     {plain, true});
     EXPECT_EQ(reads && object->open_reader().ok(), reads);
     return object;
   };

@@ -16,6 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/unique_fd.h"
+
 namespace stag::vfs::posix {
 namespace {
 
@@ -92,14 +94,10 @@ std::optional<PathOnDevice> path_on_device(int folder) {
 class OpenFolder {
  public:
   explicit OpenFolder(const std::string& path)
-      : descriptor_(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)) {
-    if (descriptor_ < 0) return;
-    ancestors_ = ancestors_of(descriptor_);
-    path_on_device_ = path_on_device(descriptor_);
-  }
-  OpenFolder(const OpenFolder&) = delete;
-  ~OpenFolder() {
-    if (descriptor_ >= 0) ::close(descriptor_);
+      : folder_(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)) {
+    if (!folder_) return;
+    ancestors_ = ancestors_of(folder_.fd());
+    path_on_device_ = path_on_device(folder_.fd());
   }
   bool lies_in(const OpenFolder& other) const {
     if (ancestors_.empty() || other.ancestors_.empty()) return false;
@@ -111,7 +109,7 @@ class OpenFolder {
   }
 
  private:
-  int descriptor_;
+  UniqueFd folder_;
   std::vector<Identity> ancestors_;  // empty when it could not be opened
   std::optional<PathOnDevice> path_on_device_;
 };

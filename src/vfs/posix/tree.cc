@@ -39,7 +39,7 @@ Time time_of(const struct statx_timestamp& time) {
   return {time.tv_sec, time.tv_nsec};
 }
 
-Residence residence_of_folder(const Descriptor& folder) {
+Residence residence_of_folder(const UniqueFd& folder) {
   struct statfs kind {};
   if (::statfs(ProcPath(folder).text(), &kind) != 0) return Residence::Elsewhere;
   return residence_of(kind.f_type);
@@ -51,7 +51,7 @@ std::string sentence(const std::string& what) {
 
 constexpr unsigned long kLargestBlock = 1 << 30;
 
-bool knows_xattrs(const Descriptor& root) {
+bool knows_xattrs(const UniqueFd& root) {
   return ::getxattr(ProcPath(root).text(), "user.none", nullptr, 0) >= 0 || errno != EOPNOTSUPP;
 }
 
@@ -79,13 +79,13 @@ Result<std::shared_ptr<Tree>, std::string> Tree::open(const Options& options) {
 }
 
 std::string Tree::open_root(const Options& options) {
-  Descriptor root(::open(options.root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  UniqueFd root(::open(options.root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!root) return sentence("cannot open the folder " + options.root);
   struct statvfs space {};
   if (::statvfs(ProcPath(root).text(), &space) != 0)
     return sentence("cannot reach " + options.root + " through /proc");
   struct statx root_stat {};
-  if (::statx(root.number(), "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &root_stat) != 0)
+  if (::statx(root.fd(), "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &root_stat) != 0)
     return sentence("cannot read the attributes of " + options.root);
   device_ = ::makedev(root_stat.stx_dev_major, root_stat.stx_dev_minor);
   losses_ = &Losses::of(device_);
@@ -134,16 +134,16 @@ std::string Tree::choose_handles(const Options& options, const struct statx& roo
   }
   const auto handle = handle_of(root_->path, root);
   if (!handle) return "cannot name " + options.root + ": " + std::string(to_string(handle.error()));
-  Descriptor path(::fcntl(root_->path.number(), F_DUPFD_CLOEXEC, 0));
+  UniqueFd path(::fcntl(root_->path.fd(), F_DUPFD_CLOEXEC, 0));
   if (!path) return sentence("cannot open the folder " + options.root);
   root_ = std::make_shared<Object>(*handle, std::move(path), FileType::Directory);
   identity_ = identity_of(*handle, root);
   return {};
 }
 
-Outcome<struct statx> Tree::stat(const Descriptor& descriptor) const {
+Outcome<struct statx> Tree::stat(const UniqueFd& descriptor) const {
   struct statx stat {};
-  if (::statx(descriptor.number(), "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &stat) != 0)
+  if (::statx(descriptor.fd(), "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &stat) != 0)
     return last_error();
   if (stat.stx_nlink == 0)
     return Failure{Status::Stale};  // The object is only kept alive by this open descriptor.
@@ -284,10 +284,10 @@ std::optional<Status> Tree::sync(Object& object) {
   return prepared ? sync(object, *prepared) : std::nullopt;
 }
 
-std::optional<Status> Tree::flush(Object& object, const Descriptor& opened, int (*sync)(int)) {
+std::optional<Status> Tree::flush(Object& object, const UniqueFd& opened, int (*sync)(int)) {
   const std::uint64_t writes = object.unstable_writes();
   std::optional<Status> fault;
-  if (sync(opened.number()) != 0) fault = lost(errno);
+  if (sync(opened.fd()) != 0) fault = lost(errno);
   object.note_synced(writes);
   return fault;
 }

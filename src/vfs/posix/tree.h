@@ -178,7 +178,7 @@ class Tree : public std::enable_shared_from_this<Tree> {
   bool kernel_handles_work() const;
 
   // (tree.cc)
-  Outcome<struct statx> stat(const Descriptor& descriptor) const;
+  Outcome<struct statx> stat(const UniqueFd& descriptor) const;
   Attributes attributes_of(const struct statx& stat) const;
   Outcome<Attributes> attributes_of(const Object& object) const;
   // The same when we have changed the object, which its ctime may not show.
@@ -192,7 +192,7 @@ class Tree : public std::enable_shared_from_this<Tree> {
   // Where it is open already.
   std::optional<Status> sync(Object& object);
   // `sync` is fsync(2) or fdatasync(2). By the thread that has the object's syncs alone.
-  std::optional<Status> flush(Object& object, const Descriptor& opened, int (*sync)(int));
+  std::optional<Status> flush(Object& object, const UniqueFd& opened, int (*sync)(int));
   Status lost(int error);
   Closing closing() const {
     return {workers_, at_once_, sync_workers_, losses_, cache_->leaving()};
@@ -200,7 +200,7 @@ class Tree : public std::enable_shared_from_this<Tree> {
 
   // Handles (tree_handles.cc). resolve() needs the server's rights and is never called within a
   // CredentialScope.
-  Outcome<Handle> handle_of(const Descriptor& path, const struct statx& stat) const;
+  Outcome<Handle> handle_of(const UniqueFd& path, const struct statx& stat) const;
   // By what an inode differs from the one that had its number before.
   enum class TellsInodesApart : std::uint8_t { TimeOfBirth, KernelHandle, Table };
   TellsInodesApart what_tells_inodes_apart(const struct statx& root) const;
@@ -213,15 +213,15 @@ class Tree : public std::enable_shared_from_this<Tree> {
   Outcome<ObjectRef> resolve(const Handle& handle);
   // The root, or what the cache has; else null.
   ObjectRef find_open(const Handle& handle);
-  Outcome<Descriptor> open_by_kernel(const Handle& handle);
+  Outcome<UniqueFd> open_by_kernel(const Handle& handle);
   class NameSearch;
   // The object of an O_PATH descriptor that a handle led to.
-  Outcome<ObjectRef> keep(const Handle& handle, Descriptor path, const struct statx& stat);
+  Outcome<ObjectRef> keep(const Handle& handle, UniqueFd path, const struct statx& stat);
   // The object of an O_PATH descriptor, from the cache if it is there.
-  Outcome<Opened> adopt(Descriptor path);
+  Outcome<Opened> adopt(UniqueFd path);
   Outcome<ObjectRef> resolve_directory(const Handle& handle);
   std::optional<Status> directory_fault(const Object& object) const;
-  bool lies_beneath_root(const Descriptor& directory) const;
+  bool lies_beneath_root(const UniqueFd& directory) const;
   // The object that an entry leads to, opened with the rights of the thread's current user;
   // `resolve` adds to openat2's flags.
   Outcome<Opened> open_entry(const Object& directory, std::string_view name,
@@ -277,7 +277,7 @@ class Tree : public std::enable_shared_from_this<Tree> {
   bool is_cut(const Object& file, std::uint64_t end) const;
   // Reads a range that lies within the file without blocking; false when not all of it can be read
   // so.
-  bool read_now(Object& file, const Descriptor& reader, const Attributes& attributes,
+  bool read_now(Object& file, const UniqueFd& reader, const Attributes& attributes,
                 std::uint64_t offset, MutableBytes to) const;
   struct WhatToWrite {
     std::uint64_t offset;
@@ -331,11 +331,11 @@ class Tree : public std::enable_shared_from_this<Tree> {
   // Names (tree_names.cc, tree_moves.cc).
   Outcome<Found> find(const Credentials& who, const Object& directory, std::string_view name,
                       std::uint64_t resolve);
-  Outcome<Opened> adopt_file(const Descriptor& file);
+  Outcome<Opened> adopt_file(const UniqueFd& file);
   Outcome<Opened> create_file(const Credentials& who, Object& directory, std::string_view name,
                               const SetAttributes& attributes);
-  Descriptor make_nameless(const Credentials& who, const Object& directory,
-                           const SetAttributes& attributes);
+  UniqueFd make_nameless(const Credentials& who, const Object& directory,
+                         const SetAttributes& attributes);
   std::optional<Outcome<Opened>> create_whole(const Credentials& who, Object& directory,
                                               std::string_view name,
                                               const SetAttributes& attributes);
@@ -350,7 +350,7 @@ class Tree : public std::enable_shared_from_this<Tree> {
                                           const SetAttributes& wanted);
   Outcome<Opened> settle(const Credentials& who, Object& directory, std::string_view name,
                          Opened made, const SetAttributes& rest);
-  void unmake(const Object& directory, std::string_view name, const Descriptor& made);
+  void unmake(const Object& directory, std::string_view name, const UniqueFd& made);
   Outcome<Change> unlink(const Credentials& who, const Handle& directory, std::string_view name,
                          int flags);
 

@@ -13,8 +13,7 @@ namespace {
 
 // As the thread's current user (AT_EACCESS: the file-system user, not the real one).
 bool permitted(const Object& object, int wanted) {
-  return ::syscall(SYS_faccessat2, object.path.number(), "", wanted, AT_EACCESS | AT_EMPTY_PATH) ==
-         0;
+  return ::syscall(SYS_faccessat2, object.path.fd(), "", wanted, AT_EACCESS | AT_EMPTY_PATH) == 0;
 }
 
 timespec timespec_of(const SetTime& change) {
@@ -122,7 +121,7 @@ std::optional<Status> Tree::apply_size(const Credentials& who, Object& object,
   if (!writer) return writer.error();
   const CredentialScope scope(who);
   if (!scope.ok()) return Status::Access;
-  if (::ftruncate((*writer)->number(), static_cast<off_t>(size)) != 0) return status_of(errno);
+  if (::ftruncate((*writer)->fd(), static_cast<off_t>(size)) != 0) return status_of(errno);
   return std::nullopt;
 }
 
@@ -142,7 +141,7 @@ std::optional<Status> Tree::apply_times(const Credentials& who, Object& object,
     if (!permitted(object, W_OK)) return Status::Access;
     scope.reset();
   }
-  if (::utimensat(object.path.number(), "", times, AT_EMPTY_PATH) != 0) return status_of(errno);
+  if (::utimensat(object.path.fd(), "", times, AT_EMPTY_PATH) != 0) return status_of(errno);
   return std::nullopt;
 }
 
@@ -158,8 +157,8 @@ std::optional<Status> Tree::apply(const Credentials& who, Object& object, const 
     if (!scope.ok()) return Status::Access;
     if (changes.uid || changes.gid) {
       const int flags = AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW;
-      if (::fchownat(object.path.number(), "", changes.uid.value_or(kNoId),
-                     changes.gid.value_or(kNoId), flags) != 0)
+      if (::fchownat(object.path.fd(), "", changes.uid.value_or(kNoId), changes.gid.value_or(kNoId),
+                     flags) != 0)
         return status_of(errno);
     }
     if (changes.mode && ::chmod(ProcPath(object.path).text(), *changes.mode & 07777) != 0)
@@ -198,7 +197,7 @@ Outcome<Link> Tree::readlink(const Handle& symlink) {
   if ((*resolved)->type != FileType::Symlink) return Failure{Status::NotSymlink};
   Link link{std::string(4096, '\0'), *attributes};
   const ssize_t length =
-      ::readlinkat((*resolved)->path.number(), "", link.target.data(), link.target.size());
+      ::readlinkat((*resolved)->path.fd(), "", link.target.data(), link.target.size());
   if (length < 0) return last_error();
   link.target.resize(static_cast<std::size_t>(length));
   return link;

@@ -134,7 +134,7 @@ Outcome<ReadResult> Tree::read(const Credentials& who, const Handle& file, std::
   Block block = Block::allocate(range.length);
   std::size_t filled = 0;
   while (filled < range.length) {
-    const ssize_t moved = ::pread((*reader)->number(), block.data() + filled, range.length - filled,
+    const ssize_t moved = ::pread((*reader)->fd(), block.data() + filled, range.length - filled,
                                   static_cast<off_t>(offset + filled));
     if (moved < 0 && errno == EINTR) continue;
     if (moved < 0) return last_error();
@@ -156,7 +156,7 @@ bool Tree::is_cut(const Object& file, std::uint64_t end) const {
   return !now || now->size < end;
 }
 
-bool Tree::read_now(Object& file, const Descriptor& reader, const Attributes& attributes,
+bool Tree::read_now(Object& file, const UniqueFd& reader, const Attributes& attributes,
                     std::uint64_t offset, MutableBytes to) const {
   if (to.empty()) return true;
   if (in_memory_ && to.size() >= kMappedFrom && attributes.used >= attributes.size) {
@@ -167,7 +167,7 @@ bool Tree::read_now(Object& file, const Descriptor& reader, const Attributes& at
   // tmpfs knows no RWF_NOWAIT, and does not need it.
   const int flags = in_memory_ ? 0 : RWF_NOWAIT;
   iovec vector{to.data(), to.size()};
-  return ::preadv2(reader.number(), &vector, 1, static_cast<off_t>(offset), flags) ==
+  return ::preadv2(reader.fd(), &vector, 1, static_cast<off_t>(offset), flags) ==
          static_cast<ssize_t>(to.size());
 }
 
@@ -230,7 +230,7 @@ Outcome<WriteResult> Tree::write_to(const Credentials& who, const ObjectRef& obj
     const CredentialScope scope(who);
     if (!scope.ok()) return Failure{Status::Access};
     const auto write = [&] {
-      return write_stably(turn.descriptor->number(), what.data, what.offset, what.stability);
+      return write_stably(turn.descriptor->fd(), what.data, what.offset, what.stability);
     };
     written = write();
     const bool did_not_fit = written.count == 0 && is_full(written.error) && !written.lost;

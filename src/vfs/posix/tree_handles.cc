@@ -78,13 +78,13 @@ std::uint64_t hash_of(KernelHandle& handle) {
   return std::max<std::uint64_t>(hash.finish(), 1);
 }
 
-bool is_fuse(const Descriptor& folder) {
+bool is_fuse(const UniqueFd& folder) {
   struct statfs about {};
   return ::statfs(ProcPath(folder).text(), &about) == 0 &&
          static_cast<std::uint32_t>(about.f_type) == FUSE_SUPER_MAGIC;
 }
 
-std::string path_of(const Descriptor& descriptor) {
+std::string path_of(const UniqueFd& descriptor) {
   char path[PATH_MAX + 1];
   const ssize_t length = ::readlink(ProcPath(descriptor).text(), path, sizeof path);
   return length < 0 ? std::string() : std::string(path, static_cast<std::size_t>(length));
@@ -116,9 +116,9 @@ Failure<Status> entry_error() {
 bool Tree::kernel_handles_work() const {
   KernelHandle handle;
   const auto reader = root_->open_reader();
-  if (!reader || !name_by_kernel(root_->path.number(), "", handle)) return false;
+  if (!reader || !name_by_kernel(root_->path.fd(), "", handle)) return false;
   return static_cast<bool>(
-      Descriptor(::open_by_handle_at((*reader)->number(), handle.get(), O_PATH | O_CLOEXEC)));
+      UniqueFd(::open_by_handle_at((*reader)->fd(), handle.get(), O_PATH | O_CLOEXEC)));
 }
 
 // FUSE's handles have the number of a node, which another one may have once the kernel has
@@ -126,7 +126,7 @@ bool Tree::kernel_handles_work() const {
 Tree::TellsInodesApart Tree::what_tells_inodes_apart(const struct statx& root) const {
   if (has_time_of_birth(root)) return TellsInodesApart::TimeOfBirth;
   KernelHandle handle;
-  const bool named = !is_fuse(root_->path) && name_by_kernel(root_->path.number(), "", handle);
+  const bool named = !is_fuse(root_->path) && name_by_kernel(root_->path.fd(), "", handle);
   return named ? TellsInodesApart::KernelHandle : TellsInodesApart::Table;
 }
 
@@ -140,10 +140,10 @@ InodeKey Tree::key_of(int descriptor, const char* name, const struct statx& stat
   return {inode, name_by_kernel(descriptor, name, handle) ? hash_of(handle) : 0};
 }
 
-Outcome<Handle> Tree::handle_of(const Descriptor& path, const struct statx& stat) const {
-  if (table_ != nullptr) return handle_of_key(key_of(path.number(), "", stat));
+Outcome<Handle> Tree::handle_of(const UniqueFd& path, const struct statx& stat) const {
+  if (table_ != nullptr) return handle_of_key(key_of(path.fd(), "", stat));
   KernelHandle handle;
-  if (!name_by_kernel(path.number(), "", handle)) return last_error();
+  if (!name_by_kernel(path.fd(), "", handle)) return last_error();
   std::array<std::byte, Handle::kMaxSize> bytes;
   bytes[0] = kKernelHandle;
   bytes[1] = static_cast<std::byte>(handle.get()->handle_type);
@@ -171,7 +171,7 @@ std::uint64_t Tree::lasting_id(const struct statx& root) const {
   return born != 0 ? born : device_;
 }
 
-Outcome<Descriptor> Tree::open_by_kernel(const Handle& handle) {
+Outcome<UniqueFd> Tree::open_by_kernel(const Handle& handle) {
   const Bytes bytes = handle.bytes();
   if (bytes.size() < 3 || bytes[0] != kKernelHandle) return Failure{Status::BadHandle};
   KernelHandle kernel;
@@ -182,10 +182,9 @@ Outcome<Descriptor> Tree::open_by_kernel(const Handle& handle) {
   if (!reader) return Failure{reader.error()};
   for (const bool first : {true, false}) {
     const int fd = open_handle([&] {
-      return ::open_by_handle_at((*reader)->number(), kernel.get(),
-                                 O_PATH | O_NOFOLLOW | O_CLOEXEC);
+      return ::open_by_handle_at((*reader)->fd(), kernel.get(), O_PATH | O_NOFOLLOW | O_CLOEXEC);
     });
-    if (fd >= 0) return Descriptor(fd);
+    if (fd >= 0) return UniqueFd(fd);
     if (!first || (errno != EMFILE && errno != ENFILE)) break;
     ObjectCache::drop_all();
   }
@@ -256,14 +255,14 @@ class Tree::NameSearch {
   }
 
   ObjectRef follow(const Object& directory, const std::string& name, InodeKey key) {
-    Descriptor path(open_name(directory.path.number(), name, 0));
+    UniqueFd path(open_name(directory.path.fd(), name, 0));
     const auto found = path ? tree_.stat(path) : Outcome<struct statx>(entry_error());
     if (!found) {
       const bool gone = found.error() == Status::NoEntry || found.error() == Status::Stale;
       knows_all_ = knows_all_ && gone;
       return nullptr;
     }
-    if (tree_.key_of(path.number(), "", *found) != key) return nullptr;
+    if (tree_.key_of(path.fd(), "", *found) != key) return nullptr;
     const auto kept = tree_.keep(handle_of_key(key), std::move(path), *found);
     // Whether a directory lies beneath the root may have been impossible to find out.
     if (!kept) {
@@ -316,14 +315,14 @@ Outcome<ObjectRef> Tree::find_directory(InodeKey key) {
   return found;
 }
 
-Outcome<ObjectRef> Tree::keep(const Handle& handle, Descriptor path, const struct statx& stat) {
+Outcome<ObjectRef> Tree::keep(const Handle& handle, UniqueFd path, const struct statx& stat) {
   if (::makedev(stat.stx_dev_major, stat.stx_dev_minor) != device_) return Failure{Status::Stale};
   const FileType type = attributes_of(stat).type;
   if (type == FileType::Directory && !lies_beneath_root(path)) return Failure{Status::Stale};
   return cache_->insert(make_object(handle, std::move(path), type, closing()));
 }
 
-Outcome<Tree::Opened> Tree::adopt(Descriptor path) {
+Outcome<Tree::Opened> Tree::adopt(UniqueFd path) {
   const auto stat_result = stat(path);
   if (!stat_result) return Failure{stat_result.error()};
   if (::makedev(stat_result->stx_dev_major, stat_result->stx_dev_minor) != device_)
@@ -338,17 +337,17 @@ Outcome<Tree::Opened> Tree::adopt(Descriptor path) {
   return Opened{std::move(object), attributes};
 }
 
-bool Tree::lies_beneath_root(const Descriptor& directory) const {
+bool Tree::lies_beneath_root(const UniqueFd& directory) const {
   const std::string root = path_of(root_->path);
   const std::string path = path_of(directory);
   if (root.empty()) return false;
   if (!path.empty()) return path == root || root == "/" || path.starts_with(root + "/");
   // The path is too long for the kernel to return it: climb from parent to parent.
   const auto top = stat(root_->path);
-  int at = ::fcntl(directory.number(), F_DUPFD_CLOEXEC, 0);
+  int at = ::fcntl(directory.fd(), F_DUPFD_CLOEXEC, 0);
   std::uint64_t last = 0;
   while (top) {
-    const Descriptor here(at);
+    const UniqueFd here(at);
     const auto stat_result = here ? stat(here) : Outcome<struct statx>(Failure{Status::Io});
     if (!stat_result ||
         ::makedev(stat_result->stx_dev_major, stat_result->stx_dev_minor) != device_)
@@ -356,7 +355,7 @@ bool Tree::lies_beneath_root(const Descriptor& directory) const {
     if (stat_result->stx_ino == top->stx_ino) return true;
     if (stat_result->stx_ino == last) return false;
     last = stat_result->stx_ino;
-    at = ::openat(here.number(), "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    at = ::openat(here.fd(), "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
   }
   return false;
 }
@@ -376,15 +375,15 @@ Outcome<ObjectRef> Tree::resolve_directory(const Handle& handle) {
 
 Outcome<Tree::Opened> Tree::open_entry(const Object& directory, std::string_view name,
                                        std::uint64_t resolve) {
-  const int fd = open_name(directory.path.number(), std::string(name), resolve);
+  const int fd = open_name(directory.path.fd(), std::string(name), resolve);
   if (fd < 0) return entry_error();
-  return adopt(Descriptor(fd));
+  return adopt(UniqueFd(fd));
 }
 
 Outcome<Tree::Opened> Tree::open_parent(const Object& directory) {
   const bool is_root = &directory == root_.get() || directory.handle == root_->handle;
-  const int start = is_root ? root_->path.number() : directory.path.number();
-  Descriptor path(::openat(start, is_root ? "." : "..", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const int start = is_root ? root_->path.fd() : directory.path.fd();
+  UniqueFd path(::openat(start, is_root ? "." : "..", O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!path) return last_error();
   if (!lies_beneath_root(path)) return Failure{Status::Stale};
   return adopt(std::move(path));
@@ -393,13 +392,13 @@ Outcome<Tree::Opened> Tree::open_parent(const Object& directory) {
 bool Tree::leads_elsewhere(const Object& directory, std::string_view name, InodeKey object) const {
   const std::string terminated(name);
   struct statx found {};
-  if (::statx(directory.path.number(), terminated.c_str(), AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT,
+  if (::statx(directory.path.fd(), terminated.c_str(), AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT,
               STATX_INO | STATX_BTIME, &found) != 0)
     return errno == ENOENT;
   // What is mounted on it hides where it leads.
   const bool hidden = (found.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0 ||
                       ::makedev(found.stx_dev_major, found.stx_dev_minor) != device_;
-  return !hidden && key_of(directory.path.number(), terminated.c_str(), found) != object;
+  return !hidden && key_of(directory.path.fd(), terminated.c_str(), found) != object;
 }
 
 // A call that moved or removed the object after it was found there may have forgotten the name

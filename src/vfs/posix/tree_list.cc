@@ -82,12 +82,12 @@ std::optional<Status> Tree::open_and_collect(const Credentials& who, const Objec
   const CredentialScope scope(who);
   if (!scope.ok()) return Status::Access;
   // Through /proc, not ".": to list a directory takes permission to read it, not to search it.
-  const Descriptor listing(
+  const UniqueFd listing(
       ::open(ProcPath(directory.path).text(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!listing) return status_of(errno);
-  if (from.cookie != 0 && ::lseek(listing.number(), static_cast<off_t>(from.cookie), SEEK_SET) < 0)
+  if (from.cookie != 0 && ::lseek(listing.fd(), static_cast<off_t>(from.cookie), SEEK_SET) < 0)
     return Status::BadCookie;
-  return collect(directory, listing.number(), from, page);
+  return collect(directory, listing.fd(), from, page);
 }
 
 }  // namespace stag::vfs::posix

@@ -24,7 +24,7 @@ Outcome<Change> Tree::unlink(const Credentials& who, const Handle& directory, st
   {
     const CredentialScope scope(who);
     if (!scope.ok()) return Failure{Status::Access};
-    if (::unlinkat((*parent)->path.number(), std::string(name).c_str(), flags) != 0) {
+    if (::unlinkat((*parent)->path.fd(), std::string(name).c_str(), flags) != 0) {
       // POSIX lets a directory that is not empty be Exists.
       return Failure{errno == EEXIST ? Status::NotEmpty : status_of(errno)};
     }
@@ -80,7 +80,7 @@ Outcome<Renamed> Tree::rename(const Credentials& who, const Handle& from_directo
   {
     const CredentialScope scope(who);
     if (!scope.ok()) return Failure{Status::Access};
-    if (::renameat((*source)->path.number(), std::string(from).c_str(), (*target)->path.number(),
+    if (::renameat((*source)->path.fd(), std::string(from).c_str(), (*target)->path.fd(),
                    std::string(to).c_str()) != 0)
       return Failure{rename_status(errno)};
   }

@@ -48,7 +48,7 @@ Failure<Status> making_error(const Object& directory) {
   const int error = errno;
   struct statx parent {};
   const bool immutable =
-      ::statx(directory.path.number(), "", AT_EMPTY_PATH, STATX_TYPE, &parent) == 0 &&
+      ::statx(directory.path.fd(), "", AT_EMPTY_PATH, STATX_TYPE, &parent) == 0 &&
       (parent.stx_attributes & STATX_ATTR_IMMUTABLE) != 0;
   if (error == EPERM && !immutable) return Failure{Status::NotSupported};
   return Failure{status_of(error)};
@@ -146,16 +146,15 @@ Outcome<Tree::Opened> Tree::settle(const Credentials& who, Object& directory, st
 
 // Runs as the thread's current user, who made the object: by now another user's object may have the
 // name, which only its owner may remove from a sticky directory.
-void Tree::unmake(const Object& directory, std::string_view name, const Descriptor& made) {
+void Tree::unmake(const Object& directory, std::string_view name, const UniqueFd& made) {
   const std::string terminated(name);
   struct stat named {};
   struct stat wanted {};
-  if (::fstatat(directory.path.number(), terminated.c_str(), &named, AT_SYMLINK_NOFOLLOW) != 0 ||
-      ::fstatat(made.number(), "", &wanted, AT_EMPTY_PATH) != 0)
+  if (::fstatat(directory.path.fd(), terminated.c_str(), &named, AT_SYMLINK_NOFOLLOW) != 0 ||
+      ::fstatat(made.fd(), "", &wanted, AT_EMPTY_PATH) != 0)
     return;
   if (named.st_dev != wanted.st_dev || named.st_ino != wanted.st_ino) return;
-  ::unlinkat(directory.path.number(), terminated.c_str(),
-             S_ISDIR(named.st_mode) ? AT_REMOVEDIR : 0);
+  ::unlinkat(directory.path.fd(), terminated.c_str(), S_ISDIR(named.st_mode) ? AT_REMOVEDIR : 0);
 }
 
 // For the system calls that return no descriptor of the new object. Another user who may write to
@@ -178,8 +177,8 @@ Outcome<Tree::Opened> Tree::finish_making(const Credentials& who, Object& direct
   return settle(who, directory, name, *std::move(made), rest);
 }
 
-Outcome<Tree::Opened> Tree::adopt_file(const Descriptor& file) {
-  Descriptor path(::open(ProcPath(file).text(), O_PATH | O_CLOEXEC));
+Outcome<Tree::Opened> Tree::adopt_file(const UniqueFd& file) {
+  UniqueFd path(::open(ProcPath(file).text(), O_PATH | O_CLOEXEC));
   if (!path) return last_error();
   return adopt(std::move(path));
 }
@@ -193,8 +192,8 @@ Outcome<Tree::Opened> Tree::create_file(const Credentials& who, Object& director
     if (!scope.ok()) return made;
     // O_EXCL: whatever has the name, a symlink or a FIFO, is neither followed nor opened.
     const int flags = O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-    Descriptor writer(with_room([&] {
-      return ::openat(directory.path.number(), terminated.c_str(), flags,
+    UniqueFd writer(with_room([&] {
+      return ::openat(directory.path.fd(), terminated.c_str(), flags,
                       attributes.mode.value_or(0600) & 07777);
     }));
     if (!writer) return last_error();
@@ -211,20 +210,20 @@ Outcome<Tree::Opened> Tree::create_file(const Credentials& who, Object& director
 
 // A new file that has all its attributes and no name; none where that cannot be made in this
 // directory.
-Descriptor Tree::make_nameless(const Credentials& who, const Object& directory,
-                               const SetAttributes& attributes) {
-  Descriptor writer;
+UniqueFd Tree::make_nameless(const Credentials& who, const Object& directory,
+                             const SetAttributes& attributes) {
+  UniqueFd writer;
   {
     const CredentialScope scope(who);
     if (!scope.ok()) return {};
     const int flags = O_TMPFILE | O_WRONLY | O_NONBLOCK | O_CLOEXEC;
-    writer = Descriptor(
-        ::openat(directory.path.number(), ".", flags, attributes.mode.value_or(0600) & 07777));
+    writer =
+        UniqueFd(::openat(directory.path.fd(), ".", flags, attributes.mode.value_or(0600) & 07777));
   }
   if (!writer) return {};
-  Descriptor path(::open(ProcPath(writer).text(), O_PATH | O_CLOEXEC));
+  UniqueFd path(::open(ProcPath(writer).text(), O_PATH | O_CLOEXEC));
   struct statx found {};  // not by stat(), which takes a file without links for a removed one
-  if (!path || ::statx(path.number(), "", AT_EMPTY_PATH, STATX_BASIC_STATS, &found) != 0) return {};
+  if (!path || ::statx(path.fd(), "", AT_EMPTY_PATH, STATX_BASIC_STATS, &found) != 0) return {};
   const Attributes made = attributes_of(found);
   Object file({}, std::move(path), FileType::Regular);
   if (apply(who, file, made, unset_after_making(who, made, attributes))) return {};
@@ -239,11 +238,11 @@ std::optional<Outcome<Tree::Opened>> Tree::create_whole(const Credentials& who, 
                                                         std::string_view name,
                                                         const SetAttributes& attributes) {
   const std::string terminated(name);
-  const int folder = directory.path.number();
+  const int folder = directory.path.fd();
   struct stat taken {};
   // Those who wait for a lock file to go ask often.
   if (::fstatat(folder, terminated.c_str(), &taken, AT_SYMLINK_NOFOLLOW) == 0) return std::nullopt;
-  Descriptor writer = make_nameless(who, directory, attributes);
+  UniqueFd writer = make_nameless(who, directory, attributes);
   if (!writer) return std::nullopt;
   Outcome<Opened> made = Failure{Status::Access};
   {
@@ -255,8 +254,8 @@ std::optional<Outcome<Tree::Opened>> Tree::create_whole(const Credentials& who, 
     // descriptors from before.
     made = open_entry(directory, name);
     struct stat linked {};
-    const bool moved = !made || ::fstat(writer.number(), &linked) != 0 ||
-                       linked.st_ino != made->attributes.file_id;
+    const bool moved =
+        !made || ::fstat(writer.fd(), &linked) != 0 || linked.st_ino != made->attributes.file_id;
     if (moved) made = adopt_file(writer);
     if (!made) {
       unmake(directory, name, writer);
@@ -331,7 +330,7 @@ Outcome<Created> Tree::mkdir(const Credentials& who, const Handle& directory, st
       const CredentialScope scope(who);
       if (!scope.ok()) return Failure{Status::Access};
       const mode_t mode = attributes.mode.value_or(0700) & 07777;
-      if (with_room([&] { return ::mkdirat(parent.path.number(), terminated.c_str(), mode); }) != 0)
+      if (with_room([&] { return ::mkdirat(parent.path.fd(), terminated.c_str(), mode); }) != 0)
         return last_error();
     }
     return finish_making(who, parent, name, FileType::Directory, attributes);
@@ -347,8 +346,7 @@ Outcome<Created> Tree::symlink(const Credentials& who, const Handle& directory,
     {
       const CredentialScope scope(who);
       if (!scope.ok()) return Failure{Status::Access};
-      if (with_room([&] { return ::symlinkat(to.c_str(), parent.path.number(), from.c_str()); }) !=
-          0)
+      if (with_room([&] { return ::symlinkat(to.c_str(), parent.path.fd(), from.c_str()); }) != 0)
         return making_error(parent);
     }
     return finish_making(who, parent, name, FileType::Symlink, attributes);
@@ -367,9 +365,8 @@ Outcome<Created> Tree::mknod(const Credentials& who, const Handle& directory, st
       const mode_t mode = format | (attributes.mode.value_or(0600) & 07777);
       const bool device = format == S_IFBLK || format == S_IFCHR;
       const dev_t number = device ? ::makedev(special.device.major, special.device.minor) : 0;
-      if (with_room([&] {
-            return ::mknodat(parent.path.number(), terminated.c_str(), mode, number);
-          }) != 0)
+      if (with_room(
+              [&] { return ::mknodat(parent.path.fd(), terminated.c_str(), mode, number); }) != 0)
         return device && who.uid != 0 ? last_error() : making_error(parent);
     }
     return finish_making(who, parent, name, special.type, attributes);
@@ -392,7 +389,7 @@ Outcome<Linked> Tree::link(const Credentials& who, const Handle& file, const Han
     const CredentialScope scope(who);
     if (!scope.ok()) return Failure{Status::Access};
     // Through /proc: to link a descriptor directly needs the capability to open by handle.
-    if (::linkat(AT_FDCWD, ProcPath((*object)->path).text(), (*parent)->path.number(),
+    if (::linkat(AT_FDCWD, ProcPath((*object)->path).text(), (*parent)->path.fd(),
                  std::string(name).c_str(), AT_SYMLINK_FOLLOW) != 0)
       return last_error();
   }

@@ -34,7 +34,7 @@ Outcome<Sought> Tree::seek(const Credentials& who, const Handle& file, std::uint
   const auto reader = opened->object->open_reader();
   if (!reader) return Failure{reader.error()};
   // Nothing else uses the position that this moves.
-  const off_t found = ::lseek((*reader)->number(), static_cast<off_t>(offset),
+  const off_t found = ::lseek((*reader)->fd(), static_cast<off_t>(offset),
                               what == SeekTo::Data ? SEEK_DATA : SEEK_HOLE);
   if (found < 0 && errno != ENXIO) return last_error();
   const std::uint64_t end = opened->attributes.size;
@@ -60,7 +60,7 @@ Outcome<Change> Tree::reshape(const Credentials& who, const Handle& file, std::u
     const CredentialScope scope(who);
     if (!scope.ok()) return Failure{Status::Access};
     if (with_room([&] {
-          return ::fallocate((*writer)->number(), mode, static_cast<off_t>(offset),
+          return ::fallocate((*writer)->fd(), mode, static_cast<off_t>(offset),
                              static_cast<off_t>(length));
         }) != 0)
       return last_error();
@@ -112,9 +112,9 @@ Outcome<Change> Tree::clone(const Credentials& who, const Handle& from, const Ha
   if (pair->range.length > 0) {
     const CredentialScope scope(who);
     if (!scope.ok()) return Failure{Status::Access};
-    file_clone_range wanted{pair->reader->number(), pair->range.from, pair->range.length,
+    file_clone_range wanted{pair->reader->fd(), pair->range.from, pair->range.length,
                             pair->range.to};
-    if (::ioctl(pair->writer->number(), FICLONERANGE, &wanted) != 0) return sharing_error();
+    if (::ioctl(pair->writer->fd(), FICLONERANGE, &wanted) != 0) return sharing_error();
   }
   return finish_durably(observation, *prepared);
 }
@@ -132,8 +132,8 @@ Outcome<Copied> Tree::copy(const Credentials& who, const Handle& from, const Han
     auto write_at = static_cast<off_t>(pair->range.to);
     const auto length = static_cast<std::size_t>(std::min(pair->range.length, kLargestCopy));
     const ssize_t moved = with_room([&] {
-      return ::copy_file_range(pair->reader->number(), &read_at, pair->writer->number(), &write_at,
-                               length, 0);
+      return ::copy_file_range(pair->reader->fd(), &read_at, pair->writer->fd(), &write_at, length,
+                               0);
     });
     if (moved < 0) return errno == EXDEV ? sharing_error() : last_error();
     copied.count = static_cast<std::uint64_t>(moved);

@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "testing/vfs/posix_backend.h"
 #include "vfs/posix/credentials.h"
-#include "vfs/posix/descriptor.h"
 #include "vfs/posix/posix.h"
 
 namespace stag::vfs {
@@ -118,7 +118,7 @@ TEST_F(WorkerCredentials, are_the_servers_where_a_user_makes_uncommitted_files_l
 }
 
 bool may_open(const std::filesystem::path& file) {
-  return static_cast<bool>(posix::Descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC)));
+  return static_cast<bool>(UniqueFd(::open(file.c_str(), O_RDONLY | O_CLOEXEC)));
 }
 
 TEST_F(WorkerCredentials, are_the_servers_in_a_thread_that_was_started_as_a_user) {

@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <system_error>
 
+#include "base/unique_fd.h"
+
 namespace stag::nfs {
 
 namespace {
@@ -17,37 +19,24 @@ Failure<StateError> failure(std::string_view what, const std::string& path, int 
       StateError{std::string(what) + " " + path + ": " + std::generic_category().message(error)}};
 }
 
-class File {
- public:
-  File(const std::string& path, int flags)
-      : descriptor_(::open(path.c_str(), flags | O_CLOEXEC, 0600)) {}
-  ~File() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  bool opened() const { return descriptor_ >= 0; }
-  int descriptor() const { return descriptor_; }
-
- private:
-  int descriptor_;
-};
+UniqueFd open_file(const std::string& path, int flags) {
+  return UniqueFd(::open(path.c_str(), flags | O_CLOEXEC, 0600));
+}
 
 Result<Ok, StateError> sync_directory(const std::string& directory) {
-  const File parent(directory, O_RDONLY | O_DIRECTORY);
-  if (!parent.opened() || ::fsync(parent.descriptor()) != 0)
-    return failure("cannot sync", directory, errno);
+  const UniqueFd parent = open_file(directory, O_RDONLY | O_DIRECTORY);
+  if (!parent || ::fsync(parent.fd()) != 0) return failure("cannot sync", directory, errno);
   return Ok{};
 }
 
 }  // namespace
 
 Result<std::optional<std::string>, StateError> read_small_file(const std::string& path) {
-  const File file(path, O_RDONLY);
-  if (!file.opened() && errno == ENOENT) return std::optional<std::string>{};
-  if (!file.opened()) return failure("cannot open", path, errno);
+  const UniqueFd file = open_file(path, O_RDONLY);
+  if (!file && errno == ENOENT) return std::optional<std::string>{};
+  if (!file) return failure("cannot open", path, errno);
   char text[64];
-  const ssize_t length = ::read(file.descriptor(), text, sizeof text);
+  const ssize_t length = ::read(file.fd(), text, sizeof text);
   if (length < 0) return failure("cannot read", path, errno);
   return std::optional(std::string(text, static_cast<std::size_t>(length)));
 }
@@ -57,12 +46,12 @@ Result<Ok, StateError> replace_file(const std::string& directory, const std::str
   const std::string path = directory + "/" + name;
   const std::string fresh = path + ".new";
   {
-    const File file(fresh, O_WRONLY | O_CREAT | O_TRUNC);
-    if (!file.opened()) return failure("cannot create", fresh, errno);
-    const ssize_t written = ::write(file.descriptor(), content.data(), content.size());
+    const UniqueFd file = open_file(fresh, O_WRONLY | O_CREAT | O_TRUNC);
+    if (!file) return failure("cannot create", fresh, errno);
+    const ssize_t written = ::write(file.fd(), content.data(), content.size());
     if (written != static_cast<ssize_t>(content.size()))
       return failure("cannot write", fresh, written < 0 ? errno : ENOSPC);
-    if (::fsync(file.descriptor()) != 0) return failure("cannot sync", fresh, errno);
+    if (::fsync(file.fd()) != 0) return failure("cannot sync", fresh, errno);
   }
   if (::rename(fresh.c_str(), path.c_str()) != 0) return failure("cannot replace", path, errno);
   return sync_directory(directory);
@@ -109,15 +98,15 @@ Result<Ok, StateError> try_to_write(const std::string& directory, std::size_t by
     return Failure{StateError{"cannot make " + directory + ": " + tried.error().message}};
   }
   const std::string path = directory + "/try." + std::to_string(::getpid());
-  const File file(path, O_WRONLY | O_CREAT | O_EXCL);
-  if (!file.opened()) return failure("cannot create", path, errno);
+  const UniqueFd file = open_file(path, O_WRONLY | O_CREAT | O_EXCL);
+  if (!file) return failure("cannot create", path, errno);
   // At once, so that no end of this process leaves it behind.
   if (::unlink(path.c_str()) != 0) return failure("cannot remove", path, errno);
   const std::string content(bytes, '\0');
-  const ssize_t written = ::write(file.descriptor(), content.data(), content.size());
+  const ssize_t written = ::write(file.fd(), content.data(), content.size());
   if (written != static_cast<ssize_t>(content.size()))
     return failure("cannot write in", directory, written < 0 ? errno : ENOSPC);
-  if (::fsync(file.descriptor()) != 0) return failure("cannot sync", path, errno);
+  if (::fsync(file.fd()) != 0) return failure("cannot sync", path, errno);
   return Ok{};
 }
 

@@ -55,7 +55,7 @@ rpc::Program program(const ServerContext& server) {
 
 Result<v2::fhandle, v2::nfsstat> Request::handle_of(const ExportObject& relative,
                                                     const vfs::Handle& object) const {
-  const auto sealed = admission_.server().handles.seal2(relative.export_->id, object);
+  const auto sealed = server().handles.seal2(relative.export_->id, object);
   if (sealed) return *sealed;
   trace(Reason::NfsHandleTooLong, relative.export_->path());
   return Failure{v2::NFSERR_IO};

@@ -7,40 +7,26 @@
 
 namespace stag::nfs::nfs2 {
 
-class Request {
+class Request : private Admission {
  public:
   // Version 2 has no status for "later": what is in the way of the Call is waited for.
   Request(const ServerContext& server, Cookies& cookies, const rpc::CallContext& call,
           Deferral& deferral)
-      : admission_(server, call, &deferral), cookies_(cookies) {}
+      : Admission(server, call, &deferral), cookies_(cookies) {}
 
   Cookies& cookies() const { return cookies_; }
 
-  // As of Admission.
-  bool guarded() const { return admission_.guarded(); }
-  Eventual<Admission::Permitted> permit(const ExportObject& object, const Intent& intent) const {
-    return admission_.permit(object, intent);
-  }
-  Task<std::optional<vfs::Status>> refused_create(const ExportObject& directory,
-                                                  std::string_view name,
-                                                  const vfs::CreateHow& how) const {
-    return admission_.refused_create(directory, name, how);
-  }
-  Task<std::optional<vfs::Status>> refused_remove(const ExportObject& directory,
-                                                  std::string_view name) const {
-    return admission_.refused_remove(directory, name);
-  }
-  Task<std::optional<vfs::Status>> refused_rename(const ExportObject& from,
-                                                  std::string_view oldname, const ExportObject& to,
-                                                  std::string_view newname) const {
-    return admission_.refused_rename(from, oldname, to, newname);
-  }
+  using Admission::guarded;
+  using Admission::permit;
+  using Admission::refused_create;
+  using Admission::refused_remove;
+  using Admission::refused_rename;
 
-  using Security = Admission::Security;
+  using Admission::Security;
   // `handle` outlives the Eventual.
   Eventual<Result<ExportObject, Refusal>> resolve(const v2::fhandle& handle,
                                                   Security security = Security::Checked) const {
-    return admission_.resolve_settled(handle, security);
+    return resolve_settled(handle, security);
   }
   // The handle of something that `relative`'s export holds. IO, and traced, when its handle is too
   // long for version 2.
@@ -50,7 +36,6 @@ class Request {
   v2::diropres found(const ExportObject& relative, const vfs::Node& node) const;
 
  private:
-  Admission admission_;
   Cookies& cookies_;
 };
 

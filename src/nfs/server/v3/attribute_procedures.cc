@@ -68,12 +68,9 @@ Task<vfs::Outcome<vfs::Change>> change(const Request& request, const ExportObjec
 }  // namespace
 
 Task<v3::SETATTR3res> setattr(Request request, v3::SETATTR3args args) {
-  v3::SETATTR3res res;
   const auto object = co_await request.resolve(args.object);
-  if (!object) {
-    res.status = request.failure(object.error());
-    co_return res;
-  }
+  if (!object) co_return failed<v3::SETATTR3res>(request.failure(object.error()));
+  v3::SETATTR3res res;
   const Wanted wanted = wanted_of(args, *object);
   res.status = wanted.status;
   if (res.status == v3::NFS3_OK) {
@@ -89,12 +86,9 @@ Task<v3::SETATTR3res> setattr(Request request, v3::SETATTR3args args) {
 }
 
 Task<v3::ACCESS3res> access(Request request, v3::ACCESS3args args) {
-  v3::ACCESS3res res;
   const auto object = co_await request.resolve(args.object);
-  if (!object) {
-    res.status = request.failure(object.error());
-    co_return res;
-  }
+  if (!object) co_return failed<v3::ACCESS3res>(request.failure(object.error()));
+  v3::ACCESS3res res;
   constexpr std::uint32_t kChanging = v3::ACCESS3_MODIFY | v3::ACCESS3_EXTEND | v3::ACCESS3_DELETE;
   const std::uint32_t asked =
       args.access & vfs::access::kAll & (object->read_only() ? ~kChanging : ~0u);

@@ -24,14 +24,6 @@ Task<Res> answer(Request request, const ExportObject& directory,
   co_return res;
 }
 
-template <class Res>
-Res failed(v3::nfsstat3 status) {
-  Res res;
-  res.status = status;
-  res.resfail();
-  return res;
-}
-
 // nullopt when an attribute has an impossible value.
 std::optional<vfs::CreateHow> to_create_how(const v3::createhow3& how) {
   vfs::CreateHow to;

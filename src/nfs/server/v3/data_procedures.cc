@@ -159,12 +159,9 @@ Eventual<v3::WRITE3res> write(WriteCall& call) {
 }
 
 Task<v3::COMMIT3res> commit(Request request, v3::COMMIT3args args) {
-  v3::COMMIT3res res;
   const auto object = co_await request.resolve(args.file);
-  if (!object) {
-    res.status = request.failure(object.error());
-    co_return res;
-  }
+  if (!object) co_return failed<v3::COMMIT3res>(request.failure(object.error()));
+  v3::COMMIT3res res;
   const auto committed =
       co_await object->store().commit(object->caller(), object->handle, args.offset, args.count);
   if (committed) {

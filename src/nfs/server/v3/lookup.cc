@@ -4,12 +4,9 @@
 namespace stag::nfs::nfs3 {
 
 Task<v3::LOOKUP3res> lookup(Request request, v3::LOOKUP3args args) {
-  v3::LOOKUP3res res;
   const auto directory = co_await request.resolve(args.what.dir);
-  if (!directory) {
-    res.status = request.failure(directory.error());
-    co_return res;
-  }
+  if (!directory) co_return failed<v3::LOOKUP3res>(request.failure(directory.error()));
+  v3::LOOKUP3res res;
   const auto found =
       co_await directory->store().lookup(directory->caller(), directory->handle, args.what.name);
   if (found) {
@@ -26,12 +23,9 @@ Task<v3::LOOKUP3res> lookup(Request request, v3::LOOKUP3args args) {
 }
 
 Task<v3::READLINK3res> readlink(Request request, v3::READLINK3args args) {
-  v3::READLINK3res res;
   const auto object = co_await request.resolve(args.symlink);
-  if (!object) {
-    res.status = request.failure(object.error());
-    co_return res;
-  }
+  if (!object) co_return failed<v3::READLINK3res>(request.failure(object.error()));
+  v3::READLINK3res res;
   auto found = co_await object->store().readlink(object->caller(), object->handle);
   if (found) {
     res.status = v3::NFS3_OK;

@@ -112,24 +112,29 @@ std::uint32_t limited(const Request& request, std::uint32_t count) {
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(count, space));
 }
 
-template <class Res, class List>
-void fill(Res& res, const vfs::Listed& listed, List list) {
-  auto& ok = res.resok();
-  ok.dir_attributes = to_post_op_attr(listed.directory);
-  ok.cookieverf = listed.verifier;
-  ok.reply.entries = std::move(list);
-  ok.reply.eof = listed.eof;
+// `too_small`: the count of the client has no space for one entry.
+template <class Res, class Entries>
+Task<Res> answer_listing(const Request& request, const ExportObject& directory,
+                         vfs::Outcome<vfs::Listed> listed, Entries entries, bool too_small) {
+  Res res;
+  if (listed && !too_small) {
+    auto& ok = res.resok();
+    ok.dir_attributes = to_post_op_attr(listed->directory);
+    ok.cookieverf = listed->verifier;
+    ok.reply.entries = std::move(entries);
+    ok.reply.eof = listed->eof;
+    co_return res;
+  }
+  res.status = listed ? v3::NFS3ERR_TOOSMALL : request.failure(listed.error());
+  res.resfail().dir_attributes = co_await post_op_attributes(directory);
+  co_return res;
 }
 
 }  // namespace
 
 Task<v3::READDIR3res> readdir(Request request, v3::READDIR3args args) {
-  v3::READDIR3res res;
   const auto directory = co_await request.resolve(args.dir);
-  if (!directory) {
-    res.status = request.failure(directory.error());
-    co_return res;
-  }
+  if (!directory) co_return failed<v3::READDIR3res>(request.failure(directory.error()));
   std::vector<v3::entry3> entries;
   const std::uint32_t count = limited(request, args.count);
   const std::uint64_t bytes = room_for_entries(count);
@@ -137,25 +142,14 @@ Task<v3::READDIR3res> readdir(Request request, v3::READDIR3args args) {
   const vfs::ListFrom from = from_of(args.cookie, args.cookieverf, false, bytes);
   const auto listed =
       co_await directory->store().list(directory->caller(), directory->handle, from, sink);
-  if (!listed)
-    res.status = request.failure(listed.error());
-  else if (count < kEmptyList || (entries.empty() && sink.full()))
-    res.status = v3::NFS3ERR_TOOSMALL;
-  if (res.status == v3::NFS3_OK) {
-    fill(res, *listed, std::move(entries));
-    co_return res;
-  }
-  res.resfail().dir_attributes = co_await post_op_attributes(*directory);
-  co_return res;
+  const bool too_small = count < kEmptyList || (entries.empty() && sink.full());
+  co_return co_await answer_listing<v3::READDIR3res>(request, *directory, listed,
+                                                     std::move(entries), too_small);
 }
 
 Task<v3::READDIRPLUS3res> readdirplus(Request request, v3::READDIRPLUS3args args) {
-  v3::READDIRPLUS3res res;
   const auto directory = co_await request.resolve(args.dir);
-  if (!directory) {
-    res.status = request.failure(directory.error());
-    co_return res;
-  }
+  if (!directory) co_return failed<v3::READDIRPLUS3res>(request.failure(directory.error()));
   std::vector<v3::entryplus3> entries;
   const std::uint32_t count = limited(request, args.maxcount);
   const std::uint64_t bytes = room_for_entries(count);
@@ -163,16 +157,9 @@ Task<v3::READDIRPLUS3res> readdirplus(Request request, v3::READDIRPLUS3args args
   const vfs::ListFrom from = from_of(args.cookie, args.cookieverf, true, bytes);
   const auto listed =
       co_await directory->store().list(directory->caller(), directory->handle, from, sink);
-  if (!listed)
-    res.status = request.failure(listed.error());
-  else if (count < kEmptyList || (entries.empty() && sink.full()))
-    res.status = v3::NFS3ERR_TOOSMALL;
-  if (res.status == v3::NFS3_OK) {
-    fill(res, *listed, std::move(entries));
-    co_return res;
-  }
-  res.resfail().dir_attributes = co_await post_op_attributes(*directory);
-  co_return res;
+  const bool too_small = count < kEmptyList || (entries.empty() && sink.full());
+  co_return co_await answer_listing<v3::READDIRPLUS3res>(request, *directory, listed,
+                                                         std::move(entries), too_small);
 }
 
 }  // namespace stag::nfs::nfs3

@@ -3,54 +3,47 @@
 
 namespace stag::nfs::nfs3 {
 
-Task<v3::REMOVE3res> remove(Request request, v3::REMOVE3args args) {
-  v3::REMOVE3res res;
-  const auto directory = co_await request.resolve(args.object.dir);
-  if (!directory) {
-    res.status = request.failure(directory.error());
+namespace {
+
+template <class Res>
+Task<Res> answer_removal(Request request, const ExportObject& directory,
+                         vfs::Outcome<vfs::Change> removed) {
+  Res res;
+  if (removed) {
+    res.status = v3::NFS3_OK;
+    res.resok().dir_wcc = to_wcc_data(*removed);
     co_return res;
   }
+  res.status = request.failure(removed.error());
+  res.resfail().dir_wcc = co_await wcc_now(directory);
+  co_return res;
+}
+
+}  // namespace
+
+Task<v3::REMOVE3res> remove(Request request, v3::REMOVE3args args) {
+  const auto directory = co_await request.resolve(args.object.dir);
+  if (!directory) co_return failed<v3::REMOVE3res>(request.failure(directory.error()));
   std::optional<vfs::Status> refused;
   if (directory->read_only())
     refused = vfs::Status::ReadOnly;
   else if (request.guarded())
     refused = co_await request.refused_remove(*directory, args.object.name);
-  if (refused) {
-    res.status = request.failure(*refused);
-  } else {
-    const auto removed = co_await directory->store().remove(directory->caller(), directory->handle,
-                                                            args.object.name);
-    if (removed) {
-      res.status = v3::NFS3_OK;
-      res.resok().dir_wcc = to_wcc_data(*removed);
-      co_return res;
-    }
-    res.status = request.failure(removed.error());
-  }
-  res.resfail().dir_wcc = co_await wcc_now(*directory);
-  co_return res;
+  vfs::Outcome<vfs::Change> removed = Failure{refused.value_or(vfs::Status::ReadOnly)};
+  if (!refused)
+    removed = co_await directory->store().remove(directory->caller(), directory->handle,
+                                                 args.object.name);
+  co_return co_await answer_removal<v3::REMOVE3res>(request, *directory, std::move(removed));
 }
 
 Task<v3::RMDIR3res> rmdir(Request request, v3::RMDIR3args args) {
-  v3::RMDIR3res res;
   const auto directory = co_await request.resolve(args.object.dir);
-  if (!directory) {
-    res.status = request.failure(directory.error());
-    co_return res;
-  }
-  res.status = v3::NFS3ERR_ROFS;
-  if (!directory->read_only()) {
-    const auto removed =
+  if (!directory) co_return failed<v3::RMDIR3res>(request.failure(directory.error()));
+  vfs::Outcome<vfs::Change> removed = Failure{vfs::Status::ReadOnly};
+  if (!directory->read_only())
+    removed =
         co_await directory->store().rmdir(directory->caller(), directory->handle, args.object.name);
-    if (removed) {
-      res.status = v3::NFS3_OK;
-      res.resok().dir_wcc = to_wcc_data(*removed);
-      co_return res;
-    }
-    res.status = request.failure(removed.error());
-  }
-  res.resfail().dir_wcc = co_await wcc_now(*directory);
-  co_return res;
+  co_return co_await answer_removal<v3::RMDIR3res>(request, *directory, std::move(removed));
 }
 
 }  // namespace stag::nfs::nfs3

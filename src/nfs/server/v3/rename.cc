@@ -4,17 +4,11 @@
 namespace stag::nfs::nfs3 {
 
 Task<v3::RENAME3res> rename(Request request, v3::RENAME3args args) {
-  v3::RENAME3res res;
   const auto from = co_await request.resolve(args.from.dir);
-  if (!from) {
-    res.status = request.failure(from.error());
-    co_return res;
-  }
+  if (!from) co_return failed<v3::RENAME3res>(request.failure(from.error()));
   const auto to = co_await request.resolve(args.to.dir);
-  if (!to) {
-    res.status = request.failure(to.error());
-    co_return res;
-  }
+  if (!to) co_return failed<v3::RENAME3res>(request.failure(to.error()));
+  v3::RENAME3res res;
   auto refused = refused_together(*from, *to);
   if (!refused && request.guarded())
     refused = co_await request.refused_rename(*from, args.from.name, *to, args.to.name);
@@ -50,17 +44,11 @@ Task<vfs::Outcome<vfs::Linked>> make_link(const Request& request, const ExportOb
 }  // namespace
 
 Task<v3::LINK3res> link(Request request, v3::LINK3args args) {
-  v3::LINK3res res;
   const auto file = co_await request.resolve(args.file);
-  if (!file) {
-    res.status = request.failure(file.error());
-    co_return res;
-  }
+  if (!file) co_return failed<v3::LINK3res>(request.failure(file.error()));
   const auto directory = co_await request.resolve(args.link.dir);
-  if (!directory) {
-    res.status = request.failure(directory.error());
-    co_return res;
-  }
+  if (!directory) co_return failed<v3::LINK3res>(request.failure(directory.error()));
+  v3::LINK3res res;
   const auto linked = co_await make_link(request, *file, *directory, args.link.name);
   if (linked) {
     res.resok().file_attributes = to_post_op_attr(linked->attributes);

@@ -4,7 +4,7 @@ namespace stag::nfs::nfs3 {
 
 v3::nfs_fh3 Request::handle_of(const ExportObject& relative, const vfs::Handle& object) const {
   v3::nfs_fh3 handle;
-  STAG_CHECK(handle.data.assign(admission_.handle_of(relative, object).bytes()));
+  STAG_CHECK(handle.data.assign(Admission::handle_of(relative, object).bytes()));
   return handle;
 }
 
@@ -17,7 +17,7 @@ v3::post_op_fh3 Request::post_op_fh(const ExportObject& relative, const vfs::Han
 
 v3::writeverf3 Request::write_verifier(const ExportObject& object) const {
   v3::writeverf3 verifier;
-  store_be(verifier.data(), admission_.server().write_verifier(object.store()));
+  store_be(verifier.data(), server().write_verifier(object.store()));
   return verifier;
 }
 

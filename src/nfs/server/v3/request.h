@@ -11,45 +11,31 @@ namespace stag::nfs::nfs3 {
 // Transfer sizes offered in FSINFO (RFC 1813 3.3.19), bytes.
 inline constexpr std::uint32_t kMaxTransfer = 1 << 20;
 
-class Request {
+class Request : private Admission {
  public:
   // `procedure` is the number of the procedure that is executed, 1 to 21.
   Request(const ServerContext& server, const rpc::CallContext& call, std::uint32_t procedure)
-      : admission_(server, call), procedure_(procedure) {}
+      : Admission(server, call), procedure_(procedure) {}
 
   // Bytes of the longest results that reach the client.
-  std::uint64_t results_max() const { return admission_.call().results_max(); }
+  std::uint64_t results_max() const { return call().results_max(); }
 
-  using Security = Admission::Security;
+  using Admission::Security;
   // `handle` outlives the Eventual.
   Eventual<Result<ExportObject, Refusal>> resolve(const v3::nfs_fh3& handle,
                                                   Security security = Security::Checked) const {
-    return admission_.resolve_soon(handle.data.bytes(), security);
+    return resolve_soon(handle.data.bytes(), security);
   }
   // Without waiting.
   Result<ExportObject, Refusal> resolve_now(const v3::nfs_fh3& handle, Security security) const {
-    return admission_.resolve(handle.data.bytes(), security);
+    return Admission::resolve(handle.data.bytes(), security);
   }
 
-  // As of Admission.
-  bool guarded() const { return admission_.guarded(); }
-  Eventual<Admission::Permitted> permit(const ExportObject& object, const Intent& intent) const {
-    return admission_.permit(object, intent);
-  }
-  Task<std::optional<vfs::Status>> refused_create(const ExportObject& directory,
-                                                  std::string_view name,
-                                                  const vfs::CreateHow& how) const {
-    return admission_.refused_create(directory, name, how);
-  }
-  Task<std::optional<vfs::Status>> refused_remove(const ExportObject& directory,
-                                                  std::string_view name) const {
-    return admission_.refused_remove(directory, name);
-  }
-  Task<std::optional<vfs::Status>> refused_rename(const ExportObject& from,
-                                                  std::string_view oldname, const ExportObject& to,
-                                                  std::string_view newname) const {
-    return admission_.refused_rename(from, oldname, to, newname);
-  }
+  using Admission::guarded;
+  using Admission::permit;
+  using Admission::refused_create;
+  using Admission::refused_remove;
+  using Admission::refused_rename;
 
   v3::nfsstat3 failure(vfs::Status status) const { return to_nfsstat3(procedure_, status); }
   v3::nfsstat3 failure(Refusal refusal) const {
@@ -62,9 +48,16 @@ class Request {
   v3::writeverf3 write_verifier(const ExportObject& object) const;
 
  private:
-  Admission admission_;
   std::uint32_t procedure_;
 };
+
+// The results of an error that come without attributes.
+template <class Res>
+Res failed(v3::nfsstat3 status) {
+  Res res;
+  res.status = status;
+  return res;
+}
 
 // One call of a procedure on one object, with all that the procedure refers to while it waits. Lies
 // in its CallContext, so that where the store answers at once no coroutine is needed.
@@ -90,9 +83,7 @@ template <auto procedure, auto handle, xdr::Procedure P>
 Task<typename P::Results> when_decided(Running<P>& call, Request::Security security) {
   call.object = co_await call.request.resolve(call.args.*handle, security);
   if (call.object) co_return co_await procedure(call);
-  typename P::Results res;
-  res.status = call.request.failure(call.object.error());
-  co_return res;
+  co_return failed<typename P::Results>(call.request.failure(call.object.error()));
 }
 
 // The present attributes that go with an error; absent if the store fails to return them.
