@@ -14,6 +14,7 @@
 #include "nfs/v4/results_max.h"
 #include "nfs/v4/run_once.h"
 #include "nfs/v4/session_slot.h"
+#include "rpc/connection.h"
 
 namespace stag::nfs::nfs4 {
 
@@ -123,16 +124,6 @@ std::uint32_t least_result(const OperationList::Entry& entry) {
   return kOperationHeader + (entry.number == v4::OP_SETATTR ? kNoAttributes : 0);
 }
 
-// In nearly every COMPOUND, so its words are written in one piece. A session ID is two of them.
-void encode_sequence(xdr::Encoder& to, const v4::SEQUENCE4res& results) {
-  if (results.sr_status != v4::NFS4_OK) return encode(to, results);
-  const v4::SEQUENCE4resok& ok = results.sr_resok4();
-  to.integers(static_cast<std::uint32_t>(v4::NFS4_OK),
-              load_be<std::uint64_t>(ok.sr_sessionid.data()),
-              load_be<std::uint64_t>(ok.sr_sessionid.data() + 8), ok.sr_sequenceid, ok.sr_slotid,
-              ok.sr_highest_slotid, ok.sr_target_highest_slotid, ok.sr_status_flags);
-}
-
 // Runs the operations of a COMPOUND and encodes their results.
 class Interpreter {
  public:
@@ -157,6 +148,8 @@ class Interpreter {
     }
     return go_on();
   }
+  // Of a COMPOUND that waits.
+  const OperationList::Entry& waiting() const { return list_.entries()[next_]; }
 
  private:
   // In version 4.0 a stateid alone says who asks, and Linux's client asks for attributes in front
@@ -378,6 +371,12 @@ class RunningCompound : public Pooled {
     if (!begun) return run_after_the_first();
     return run_behind(*begun);
   }
+  // When it waits. The watch ends before it does.
+  void watch(rpc::Connection::Watch& watch) {
+    if (!interpreter_ || !slot_ || call_.connection() == nullptr) return;
+    const auto lost = [this] { slot_->lost_connection(interpreter_->waiting()); };
+    if (!watch.start(*call_.connection(), lost)) lost();
+  }
   HandlerOutcome end() {
     if (kept_) encoder_.append(slot_->finish(std::move(*kept_).finish()));
     return outcome_;
@@ -475,6 +474,8 @@ class CompoundHandler final : public rpc::Handler {
  private:
   static Task<HandlerOutcome> end_later(std::unique_ptr<RunningCompound> compound,
                                         Eventual<Ok> ran) {
+    rpc::Connection::Watch watch;
+    compound->watch(watch);
     co_await std::move(ran);
     co_return compound->end();
   }

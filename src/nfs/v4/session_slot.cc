@@ -142,12 +142,22 @@ const xdr::Stream& SessionSlot::finish(xdr::Stream results) {
   return kept_->stream;
 }
 
+// What is being changed may still come about, and the lease outlasts it (RFC 8881 8.3). What is
+// read may hang in its store for ever, and keep from others what a dead client has elsewhere.
+void SessionSlot::lost_connection(const OperationList::Entry& running) {
+  if (!compound_.occupied() || running.may_change()) return;
+  OccupiedSlot& occupied = *compound_.occupied();
+  occupied.keeps_lease = false;
+  compound_.shared().clients.keeps_no_lease(occupied.slot, occupied.life, compound_.now());
+}
+
 void SessionSlot::give_back(state::ReplyPtr results) {
   if (!compound_.occupied()) return;
   const state::SlotRef slot = compound_.occupied()->slot;
   const state::LifePtr life = std::move(compound_.occupied()->life);
+  const bool keeps_lease = compound_.occupied()->keeps_lease;
   compound_.occupied().reset();
-  compound_.shared().clients.finished(slot, life, std::move(results), compound_.now());
+  compound_.shared().clients.finished(slot, life, std::move(results), compound_.now(), keeps_lease);
 }
 
 }  // namespace stag::nfs::nfs4
