@@ -142,6 +142,27 @@ TEST_F(Nfs4HungExport, may_answer_when_its_export_and_the_session_are_gone) {
   EXPECT_TRUE(held_->waiting.empty());
 }
 
+// The disk of another export that is removed could not be unmounted.
+TEST_F(Nfs4HungExport, keeps_no_file_system_in_use_but_its_own) {
+  auto disk = std::make_shared<vfs::MemoryFileSystem>();
+  auto hung = std::make_shared<vfs::testing::SteppedStore>(fixed_store_, held_);
+  const std::weak_ptr<vfs::FileSystem> removed = disk, asked = hung;
+  nfs::Exports exports;
+  STAG_CHECK(exports.add(1, {"/disk", std::move(disk), {}}).ok());
+  STAG_CHECK(exports.add(2, {"/other/hung", std::move(hung), {}}).ok());
+  context_.exports.replace(std::move(exports));
+  const auto listing = list("other", {kError | kType});
+  loop_.pass(1s);
+  ASSERT_TRUE(listing->ended);
+  ASSERT_EQ(held_->waiting.size(), 1u);
+  context_.exports.replace({});
+  EXPECT_TRUE(removed.expired());
+  EXPECT_FALSE(asked.expired());
+  held_->release_all();
+  loop_.drain();
+  EXPECT_TRUE(asked.expired());
+}
+
 TEST_F(Nfs4HungExport, is_not_asked_for_a_page_that_does_not_reach_it) {
   // As many as there is room for one of: verifier, cookie, name, error, type.
   const std::uint32_t room = 16 + (4 + 8 + 8 + 8 + 4 + 8) + 4;
