@@ -9,6 +9,7 @@
 #include "nfs/v4/foreign_handles.h"
 #include "nfs/v4/machine_cleanup.h"
 #include "nfs/v4/operation_list.h"
+#include "nfs/v4/ops/delegations.h"
 #include "nfs/v4/ops/open_target.h"
 #include "nfs/v4/ops/operations.h"
 #include "nfs/v4/results_max.h"
@@ -88,10 +89,12 @@ Compound::Security security_of(const OperationList::Entries& entries, std::size_
   return deferred ? Compound::Security::Deferred : Compound::Security::Checked;
 }
 
-// Whether what failed leaves the object of a filehandle out of the client's reach.
+// Whether what failed leaves the object of a filehandle out of the client's reach; with DELAY until
+// it is known who the client is.
 bool is_unreachable(std::uint32_t number, v4::nfsstat4 status) {
   if (status == v4::NFS4ERR_STALE) return true;
-  return number == v4::OP_PUTFH && (status == v4::NFS4ERR_ACCESS || status == v4::NFS4ERR_WRONGSEC);
+  return number == v4::OP_PUTFH && (status == v4::NFS4ERR_ACCESS ||
+                                    status == v4::NFS4ERR_WRONGSEC || status == v4::NFS4ERR_DELAY);
 }
 
 bool puts_filehandle(std::uint32_t number) {
@@ -211,11 +214,15 @@ class Interpreter {
     if (failed.number == v4::OP_PUTFH) {
       const auto& args = *static_cast<const PutfhArguments*>(failed.arguments);
       if (!compound_.set_current_unreachable(args.object)) return;
+      if (status_ == v4::NFS4ERR_DELAY) put_off_recalls(compound_, *compound_.object().export_);
       if (at < entries.size() && entries[at].number == v4::OP_GETATTR) ++at;
     }
     const bool gone =
         at < entries.size() && std::holds_alternative<ExportObject>(compound_.current());
-    if (gone && may_run(entries[at], at)) give_back(entries[at]);
+    // The client comes again with what is to come later; only what is recalled cannot wait.
+    const bool waits =
+        status_ == v4::NFS4ERR_DELAY && gone && entries[at].number != v4::OP_DELEGRETURN;
+    if (gone && !waits && may_run(entries[at], at)) give_back(entries[at]);
   }
   // Apart, so that before() is in line in the loop alone.
   [[gnu::noinline]] bool may_run(const OperationList::Entry& entry, std::size_t index) {
