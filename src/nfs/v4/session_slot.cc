@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "base/completion.h"
+#include "base/first_answer.h"
 #include "nfs/v4/compound/limit_notes.h"
 #include "nfs/v4/compound/state_status.h"
 #include "nfs/v4/ops/connection.h"
@@ -74,18 +74,12 @@ v4::SEQUENCE4res refused(v4::nfsstat4 status) {
 
 }  // namespace
 
-// Which of the two comes second finds nobody waiting.
 Task<bool> SessionSlot::wait(const state::SlotRef& slot) {
-  Loop& loop = compound_.admission().call().loop();
-  const auto ended = std::make_shared<Completion<bool>>();
-  const auto complete = [ended](bool in_time) {
-    if (!ended->completed()) ended->complete(in_time);
-  };
-  const bool waits = compound_.shared().clients.wait(
-      slot, [&loop, complete] { loop.post([complete] { complete(true); }); });
+  FirstAnswer<bool> ended(compound_.admission().call().loop());
+  const bool waits =
+      compound_.shared().clients.wait(slot, [tell = ended.from_anywhere()] { tell(true); });
   if (!waits) co_return true;
-  const Timer limit = loop.after(kRetryWaits, [complete] { complete(false); });
-  co_return co_await *ended;
+  co_return co_await ended.within(kRetryWaits, false);
 }
 
 std::optional<SessionSlot::Begun> SessionSlot::judge(const v4::SEQUENCE4args& args,
