@@ -198,6 +198,7 @@ endpoint::ListenOptions Listeners::listen_options(Transport transport) const {
   options.tap = tap_;
   options.loops = loops_;
   options_.limits.apply(options, net::open_files_limit(), addresses());
+  options_.nfs4_limits.apply(options.tcp);
   return options;
 }
 

@@ -1,5 +1,7 @@
 #include "cli/serve/nfs4_limits.h"
 
+#include <algorithm>
+
 #include "nfs/session/session.h"
 #include "vfs/posix/lease_limit.h"
 
@@ -78,6 +80,12 @@ void Nfs4Limits::apply(nfs::nfs4::Nfs4Options& options) const {
   options.copies = options_.copies;
   options.copies_of_client = options_.copies_of_client;
   if (local_delegations_) vfs::posix::limit_leases(*local_delegations_);
+}
+
+void Nfs4Limits::apply(rpc::tcp::ServerOptions& options) const {
+  constexpr std::size_t kBesides = 16;
+  const std::size_t slots = options_.clients.fore.max_requests;
+  options.max_calls = std::max(options.max_calls, slots + kBesides);
 }
 
 }  // namespace stag::cli

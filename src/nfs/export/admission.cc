@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/completion.h"
+#include "base/first_answer.h"
 #include "base/reason.h"
 #include "rpc/connection.h"
 
@@ -158,17 +158,11 @@ Task<Admission::Permitted> Admission::permit_late(const ExportObject& object,
 
 // False as soon as the connection of the Call is gone.
 Task<bool> Admission::stays_up_for(Duration time) const {
-  Loop& loop = call_.loop();
-  const auto over = std::make_shared<Completion<bool>>();
-  const auto complete = [over](bool up) {
-    if (!over->completed()) over->complete(up);
-  };
+  FirstAnswer<bool> stays(call_.loop());
   rpc::Connection::Watch watch;
-  const bool up = watch.start(*call_.connection(),
-                              [&loop, complete] { loop.post([complete] { complete(false); }); });
+  const bool up = watch.start(*call_.connection(), [tell = stays.from_anywhere()] { tell(false); });
   if (!up) co_return false;
-  const Timer timer = loop.after(time, [complete] { complete(true); });
-  co_return co_await *over;
+  co_return co_await stays.within(time, true);
 }
 
 Task<std::optional<vfs::Status>> Admission::refused_create(const ExportObject& directory,

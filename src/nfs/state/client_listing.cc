@@ -33,8 +33,8 @@ ClientInfo info_of(const ClientRecord& client, const ClientShard& shard, TimePoi
                  client.life->recallable_revoked.load(std::memory_order_relaxed) +
                  client.life->expired_revoked.load(std::memory_order_relaxed);
   info.callbacks = callbacks_of(client, shard);
-  info.idle =
-      client.life->running.load(std::memory_order_acquire) != 0 ? Duration() : now - client.renewed;
+  // Though one of its requests may run, which shows nobody that the client is there.
+  info.idle = now - client.renewed;
   return info;
 }
 

@@ -164,6 +164,9 @@ struct Clients::Impl {
   }
 
   bool lease_ran_out(const ClientRecord& client, TimePoint now) const;
+  // Of a request whose session, null where that is gone, is of this shard.
+  static void stop_keeping_lease(const ClientShard& shard, const Session* session, Life& life,
+                                 TimePoint now);
   // What a client that was removed leaves behind in counters and accounts; without any lock.
   void settle(const Removed& removed);
   // Of what a client wants for the fore channel, what there is room for in the caches.

@@ -15,7 +15,8 @@ Clients::Impl::Impl(const Options& given) : options(given), accounts(given.limit
 Clients::Clients(const Options& options) : impl_(std::make_unique<Impl>(options)) {}
 Clients::~Clients() = default;
 
-// RFC 8881 8.3: not as long as a request of it runs.
+// RFC 8881 8.3: not as long as a request of it runs. One that reads, and whose connection is gone,
+// does not count (Clients::keeps_no_lease()).
 bool Clients::Impl::lease_ran_out(const ClientRecord& client, TimePoint now) const {
   return client.life->lapsed() || (client.life->running.load(std::memory_order_acquire) == 0 &&
                                    now - client.renewed > options.lease);

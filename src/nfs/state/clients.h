@@ -295,11 +295,16 @@ class Clients {
   void backchannel_fault(const SessionId& sessionid);
 
   Sequenced sequence(const SequenceArgs& args, TimePoint now);
+  // Of a request that Run was returned for, when its connection is gone and it changes nothing: a
+  // client that is dead as far as anybody can tell keeps its lease by it no longer. At most once;
+  // finished() is told, with `keeps_lease`, and is due all the same.
+  void keeps_no_lease(const SlotRef& slot, const LifePtr& life, TimePoint now);
   // After Wait: `done` runs once, on whatever thread ends the request; it only posts. False: it is
   // not to wait for any more (ask again), or too many wait (then sequence() refuses with Delay).
   bool wait(const SlotRef& slot, UniqueFunction<void()> done);
   // `life` as Run had it. `reply`: what retries get; null where it is not kept.
-  void finished(const SlotRef& slot, const LifePtr& life, ReplyPtr reply, TimePoint now);
+  void finished(const SlotRef& slot, const LifePtr& life, ReplyPtr reply, TimePoint now,
+                bool keeps_lease = true);
 
   // It may reclaim no more. CompleteAlready the second time, unless it might reclaim again.
   Status reclaim_complete(Life& life);

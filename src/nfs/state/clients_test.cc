@@ -224,6 +224,59 @@ TEST(Nfs4Clients, the_lease_does_not_run_out_while_a_request_runs_and_counts_fro
   EXPECT_EQ(world.clients.expire(world.now).size(), 1u);
 }
 
+TEST(Nfs4Clients, a_request_that_keeps_no_lease_lets_it_run_out_and_renews_nothing_at_its_end) {
+  World world;
+  const auto client = world.client("owner");
+  ASSERT_EQ(world.open(client, 1).verdict.status, Status::Ok);
+  const Sequenced running = world.sequence(client.session, 0, 1);
+  world.now += 10 * world.lease;
+  world.clients.keeps_no_lease(running.slot, running.life, world.now);
+  world.now += world.lease;
+  EXPECT_TRUE(world.clients.expire(world.now).empty());
+  EXPECT_FALSE(client.life->lapsed()) << "it counts from when that was known";
+  world.now += std::chrono::seconds(1);
+  EXPECT_TRUE(world.clients.expire(world.now).empty());
+  EXPECT_TRUE(client.life->lapsed());
+  world.clients.finished(running.slot, running.life, nullptr, world.now, false);
+  EXPECT_TRUE(client.life->lapsed());
+  EXPECT_EQ(client.life->running.load(), 0u);
+  EXPECT_EQ(world.sequence(client.session, 0, 2).kind, Sequenced::Kind::Run);
+  EXPECT_FALSE(client.life->lapsed());
+}
+
+TEST(Nfs4Clients, a_request_that_keeps_no_lease_may_outlive_its_client) {
+  World world;
+  const auto client = world.client("owner");
+  const Sequenced running = world.sequence(client.session, 0, 1);
+  world.clients.keeps_no_lease(running.slot, running.life, world.now);
+  world.now += world.lease + std::chrono::seconds(1);
+  EXPECT_EQ(world.clients.expire(world.now).size(), 1u);
+  world.clients.finished(running.slot, running.life, nullptr, world.now, false);
+  EXPECT_EQ(client.life->running.load(), 0u);
+}
+
+TEST(Nfs4Clients, a_retry_of_a_request_that_runs_renews_the_lease) {
+  World world;
+  const auto client = world.client("owner");
+  const Sequenced running = world.sequence(client.session, 0, 1);
+  world.clients.keeps_no_lease(running.slot, running.life, world.now);
+  for (int i = 0; i < 3; ++i) {
+    world.now += world.lease;
+    EXPECT_EQ(world.sequence(client.session, 0, 1).kind, Sequenced::Kind::Wait);
+    EXPECT_TRUE(world.clients.expire(world.now).empty());
+  }
+  world.now += world.lease + std::chrono::seconds(1);
+  EXPECT_EQ(world.clients.expire(world.now).size(), 1u);
+}
+
+TEST(Nfs4Clients, a_client_is_listed_as_idle_since_it_was_heard_though_a_request_runs) {
+  World world;
+  const auto client = world.client("owner");
+  EXPECT_EQ(world.sequence(client.session, 0, 1).kind, Sequenced::Kind::Run);
+  world.now += 10 * world.lease;
+  EXPECT_EQ(world.clients.info(client.life->clientid, world.now)->idle, 10 * world.lease);
+}
+
 TEST(Nfs4Clients, the_lease_counts_from_the_end_even_if_the_session_is_gone) {
   World world;
   const auto client = world.client("owner");

@@ -76,6 +76,8 @@ Sequenced Clients::sequence(const SequenceArgs& args, TimePoint now) {
       result.reply = slot.reply();
       break;
     case Slot::Judgement::Running:
+      // Its first transmission may keep the lease no longer.
+      session->client().renew(now);
       if (slot.waiters().size() < impl_->options.limits.retries_waiting)
         result.kind = Sequenced::Kind::Wait;
       else
@@ -107,7 +109,22 @@ bool Clients::wait(const SlotRef& slot, UniqueFunction<void()> done) {
   return true;
 }
 
-void Clients::finished(const SlotRef& slot, const LifePtr& life, ReplyPtr reply, TimePoint now) {
+// RFC 8881 8.3: the lease counts from the end of the request, whatever became of its session.
+inline void Clients::Impl::stop_keeping_lease(const ClientShard& shard, const Session* session,
+                                              Life& life, TimePoint now) {
+  if (!life.ended())
+    (session != nullptr ? session->client() : *shard.find(life.clientid)).renew(now);
+  life.running.fetch_sub(1, std::memory_order_acq_rel);
+}
+
+void Clients::keeps_no_lease(const SlotRef& slot, const LifePtr& life, TimePoint now) {
+  const ClientShard& shard = impl_->shard_of(slot.sessionid);
+  const BriefLock lock(shard.mutex);
+  Impl::stop_keeping_lease(shard, shard.find(slot.sessionid), *life, now);
+}
+
+void Clients::finished(const SlotRef& slot, const LifePtr& life, ReplyPtr reply, TimePoint now,
+                       bool keeps_lease) {
   Slot::Waiters waiters;
   ClientShard& shard = impl_->shard_of(slot.sessionid);
   {
@@ -115,10 +132,7 @@ void Clients::finished(const SlotRef& slot, const LifePtr& life, ReplyPtr reply,
     Session* const session = shard.find(slot.sessionid);
     if (session != nullptr && session->slots()[slot.slotid].runs(slot.sequenceid))
       waiters = session->slots()[slot.slotid].finish(std::move(reply));
-    // RFC 8881 8.3: the lease counts from the end of the request, whatever became of its session.
-    if (!life->ended())
-      (session != nullptr ? session->client() : *shard.find(life->clientid)).renew(now);
-    life->running.fetch_sub(1, std::memory_order_acq_rel);
+    if (keeps_lease) Impl::stop_keeping_lease(shard, session, *life, now);
   }
   if (!waiters.empty()) tell(waiters);
 }

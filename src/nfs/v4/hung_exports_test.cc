@@ -1,4 +1,5 @@
-// Listings of folders in which an export is mounted whose store does not answer.
+// Exports whose store does not answer: listings of the folders in which they are mounted, and what
+// clients have elsewhere whose calls hang there.
 #include "testing/nfs/nfs4_fixture.h"
 #include "testing/vfs/stepped_store.h"
 
@@ -63,7 +64,8 @@ class Nfs4HungExport : public Nfs4Served {
     STAG_CHECK(result.ok());
     listing->ended = true;
     listing->status = result->status;
-    if (listing->status != v4::NFS4_OK) co_return;
+    if (listing->status != v4::NFS4_OK || result->resarray.back().resop != v4::OP_READDIR)
+      co_return;
     v4::dirlist4& list = result->resarray.back().opreaddir().resok4().reply;
     for (v4::entry4& entry : list.entries) listing->entries.emplace(entry.name, entry.attrs);
     listing->eof = list.eof;
@@ -140,6 +142,27 @@ TEST_F(Nfs4HungExport, may_answer_when_its_export_and_the_session_are_gone) {
   EXPECT_TRUE(held_->waiting.empty());
 }
 
+// The disk of another export that is removed could not be unmounted.
+TEST_F(Nfs4HungExport, keeps_no_file_system_in_use_but_its_own) {
+  auto disk = std::make_shared<vfs::MemoryFileSystem>();
+  auto hung = std::make_shared<vfs::testing::SteppedStore>(fixed_store_, held_);
+  const std::weak_ptr<vfs::FileSystem> removed = disk, asked = hung;
+  nfs::Exports exports;
+  STAG_CHECK(exports.add(1, {"/disk", std::move(disk), {}}).ok());
+  STAG_CHECK(exports.add(2, {"/other/hung", std::move(hung), {}}).ok());
+  context_.exports.replace(std::move(exports));
+  const auto listing = list("other", {kError | kType});
+  loop_.pass(1s);
+  ASSERT_TRUE(listing->ended);
+  ASSERT_EQ(held_->waiting.size(), 1u);
+  context_.exports.replace({});
+  EXPECT_TRUE(removed.expired());
+  EXPECT_FALSE(asked.expired());
+  held_->release_all();
+  loop_.drain();
+  EXPECT_TRUE(asked.expired());
+}
+
 TEST_F(Nfs4HungExport, is_not_asked_for_a_page_that_does_not_reach_it) {
   // As many as there is room for one of: verifier, cookie, name, error, type.
   const std::uint32_t room = 16 + (4 + 8 + 8 + 8 + 4 + 8) + 4;
@@ -162,6 +185,74 @@ TEST_F(Nfs4HungExport, is_waited_for_at_the_end_of_the_server) {
   held_->release_all();
   loop_.pass(1s);
   EXPECT_TRUE(ended);
+}
+
+// A client has locked a file of /data, which answers, when its connection goes.
+class Nfs4LostClient : public Nfs4HungExport {
+ protected:
+  void SetUp() override {
+    channel_.origin().connection = connection_;
+    Nfs4HungExport::SetUp();
+    file_ = create("locked");
+    EXPECT_EQ(lock(), v4::NFS4_OK);
+  }
+  v4::nfsstat4 lock() {
+    v4::LOCK4args args{v4::WRITE_LT, false, 0, 10, {}};
+    args.locker.new_lock_owner = true;
+    args.locker.open_owner() = {0, file_.stateid, 0, {clientid_, Rope::copy_of(bytes_of("one"))}};
+    return run({putfh(file_.handle), op(v4::OP_LOCK, &Op::oplock, std::move(args))}).status;
+  }
+  void hang(const Op& operation) {
+    detach(
+        call(std::make_shared<Listing>(),
+             {"", minor_, {sequence(), putrootfh(), lookup("data"), lookup("hung"), operation}}));
+    loop_.drain();
+    ASSERT_EQ(held_->waiting.size(), 1u);
+  }
+  void lose_connection() {
+    connection_->end();
+    loop_.pass(200s);
+    channel_.origin().connection = std::make_shared<rpc::Connection>();
+    set_up_session("another client");
+    file_ = open(open_args("locked", v4::OPEN4_SHARE_ACCESS_BOTH, false));
+  }
+
+  const std::shared_ptr<rpc::Connection> connection_ = std::make_shared<rpc::Connection>();
+  Opened file_;
+};
+
+TEST_F(Nfs4LostClient, gives_way_although_what_it_reads_hangs_in_another_store) {
+  hang(lookup("nothing"));
+  lose_connection();
+  EXPECT_EQ(lock(), v4::NFS4_OK);
+  held_->release_all();
+  loop_.drain();
+  EXPECT_EQ(lock(), v4::NFS4_OK);
+}
+
+TEST_F(Nfs4LostClient, gives_way_although_it_opens_a_file_in_a_store_that_hangs) {
+  hang(op(v4::OP_OPEN, &Op::opopen, open_args("nothing", v4::OPEN4_SHARE_ACCESS_READ, false)));
+  lose_connection();
+  EXPECT_EQ(lock(), v4::NFS4_OK);
+}
+
+TEST_F(Nfs4LostClient, keeps_its_locks_while_a_change_may_come_about) {
+  hang(op(v4::OP_REMOVE, &Op::opremove, v4::REMOVE4args{"nothing"}));
+  lose_connection();
+  EXPECT_EQ(lock(), v4::NFS4ERR_DENIED);
+  held_->release_all();
+  loop_.pass(200s);
+  EXPECT_EQ(run({putrootfh()}).status, v4::NFS4_OK);
+  EXPECT_EQ(lock(), v4::NFS4_OK);
+}
+
+TEST_F(Nfs4LostClient, keeps_its_locks_while_its_connection_is_there) {
+  hang(lookup("nothing"));
+  loop_.pass(200s);
+  channel_.origin().connection = std::make_shared<rpc::Connection>();
+  set_up_session("another client");
+  file_ = open(open_args("locked", v4::OPEN4_SHARE_ACCESS_BOTH, false));
+  EXPECT_EQ(lock(), v4::NFS4ERR_DENIED);
 }
 
 }  // namespace

@@ -9,11 +9,13 @@
 #include "nfs/v4/foreign_handles.h"
 #include "nfs/v4/machine_cleanup.h"
 #include "nfs/v4/operation_list.h"
+#include "nfs/v4/ops/delegations.h"
 #include "nfs/v4/ops/open_target.h"
 #include "nfs/v4/ops/operations.h"
 #include "nfs/v4/results_max.h"
 #include "nfs/v4/run_once.h"
 #include "nfs/v4/session_slot.h"
+#include "rpc/connection.h"
 
 namespace stag::nfs::nfs4 {
 
@@ -87,10 +89,12 @@ Compound::Security security_of(const OperationList::Entries& entries, std::size_
   return deferred ? Compound::Security::Deferred : Compound::Security::Checked;
 }
 
-// Whether what failed leaves the object of a filehandle out of the client's reach.
+// Whether what failed leaves the object of a filehandle out of the client's reach; with DELAY until
+// it is known who the client is.
 bool is_unreachable(std::uint32_t number, v4::nfsstat4 status) {
   if (status == v4::NFS4ERR_STALE) return true;
-  return number == v4::OP_PUTFH && (status == v4::NFS4ERR_ACCESS || status == v4::NFS4ERR_WRONGSEC);
+  return number == v4::OP_PUTFH && (status == v4::NFS4ERR_ACCESS ||
+                                    status == v4::NFS4ERR_WRONGSEC || status == v4::NFS4ERR_DELAY);
 }
 
 bool puts_filehandle(std::uint32_t number) {
@@ -123,16 +127,6 @@ std::uint32_t least_result(const OperationList::Entry& entry) {
   return kOperationHeader + (entry.number == v4::OP_SETATTR ? kNoAttributes : 0);
 }
 
-// In nearly every COMPOUND, so its words are written in one piece. A session ID is two of them.
-void encode_sequence(xdr::Encoder& to, const v4::SEQUENCE4res& results) {
-  if (results.sr_status != v4::NFS4_OK) return encode(to, results);
-  const v4::SEQUENCE4resok& ok = results.sr_resok4();
-  to.integers(static_cast<std::uint32_t>(v4::NFS4_OK),
-              load_be<std::uint64_t>(ok.sr_sessionid.data()),
-              load_be<std::uint64_t>(ok.sr_sessionid.data() + 8), ok.sr_sequenceid, ok.sr_slotid,
-              ok.sr_highest_slotid, ok.sr_target_highest_slotid, ok.sr_status_flags);
-}
-
 // Runs the operations of a COMPOUND and encodes their results.
 class Interpreter {
  public:
@@ -157,6 +151,8 @@ class Interpreter {
     }
     return go_on();
   }
+  // Of a COMPOUND that waits.
+  const OperationList::Entry& waiting() const { return list_.entries()[next_]; }
 
  private:
   // In version 4.0 a stateid alone says who asks, and Linux's client asks for attributes in front
@@ -218,11 +214,15 @@ class Interpreter {
     if (failed.number == v4::OP_PUTFH) {
       const auto& args = *static_cast<const PutfhArguments*>(failed.arguments);
       if (!compound_.set_current_unreachable(args.object)) return;
+      if (status_ == v4::NFS4ERR_DELAY) put_off_recalls(compound_, *compound_.object().export_);
       if (at < entries.size() && entries[at].number == v4::OP_GETATTR) ++at;
     }
     const bool gone =
         at < entries.size() && std::holds_alternative<ExportObject>(compound_.current());
-    if (gone && may_run(entries[at], at)) give_back(entries[at]);
+    // The client comes again with what is to come later; only what is recalled cannot wait.
+    const bool waits =
+        status_ == v4::NFS4ERR_DELAY && gone && entries[at].number != v4::OP_DELEGRETURN;
+    if (gone && !waits && may_run(entries[at], at)) give_back(entries[at]);
   }
   // Apart, so that before() is in line in the loop alone.
   [[gnu::noinline]] bool may_run(const OperationList::Entry& entry, std::size_t index) {
@@ -378,6 +378,12 @@ class RunningCompound : public Pooled {
     if (!begun) return run_after_the_first();
     return run_behind(*begun);
   }
+  // When it waits. The watch ends before it does.
+  void watch(rpc::Connection::Watch& watch) {
+    if (!interpreter_ || !slot_ || call_.connection() == nullptr) return;
+    const auto lost = [this] { slot_->lost_connection(interpreter_->waiting()); };
+    if (!watch.start(*call_.connection(), lost)) lost();
+  }
   HandlerOutcome end() {
     if (kept_) encoder_.append(slot_->finish(std::move(*kept_).finish()));
     return outcome_;
@@ -475,6 +481,8 @@ class CompoundHandler final : public rpc::Handler {
  private:
   static Task<HandlerOutcome> end_later(std::unique_ptr<RunningCompound> compound,
                                         Eventual<Ok> ran) {
+    rpc::Connection::Watch watch;
+    compound->watch(watch);
     co_await std::move(ran);
     co_return compound->end();
   }

@@ -583,6 +583,20 @@ TEST_F(Nfs4Offload, keeps_no_file_system_once_it_has_ended) {
   EXPECT_EQ(told(0).coa_stateid, stateid);
 }
 
+// Nor that of another export that is removed, as long as a store hangs.
+TEST_F(Nfs4Offload, keeps_no_file_system_in_use_but_that_of_its_files) {
+  auto disk = std::make_shared<vfs::MemoryFileSystem>();
+  const std::weak_ptr<vfs::FileSystem> removed = disk;
+  nfs::Exports exports;
+  STAG_CHECK(exports.add(1, {"/data", slow_, {.root_squash = false}}).ok());
+  STAG_CHECK(exports.add(2, {"/disk", std::move(disk), {}}).ok());
+  context_.exports.replace(std::move(exports));
+  begin();
+  export_as({.root_squash = false});
+  EXPECT_TRUE(removed.expired());
+  go_on();
+}
+
 TEST_F(Nfs4Offload, ends_with_the_server) {
   begin();
   bool ended = false;

@@ -11,6 +11,12 @@ constexpr std::size_t kSample = 1024;
 
 }  // namespace
 
+bool OperationList::Entry::may_change() const {
+  if (row == nullptr || row->modifies_with == 0) return false;
+  if (number != v4::OP_OPEN || arguments == nullptr) return true;
+  return static_cast<const v4::OPEN4args*>(arguments)->openhow.opentype == v4::OPEN4_CREATE;
+}
+
 void OperationList::end_arguments() {
   for (const Entry& entry : entries_)
     if (entry.arguments != nullptr) entry.row->end(entry.arguments);

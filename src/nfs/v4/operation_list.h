@@ -14,6 +14,10 @@ class OperationList {
     const Operation* row = nullptr;  // null: `refusal` is all there is to say
     void* arguments = nullptr;
     v4::nfsstat4 refusal = v4::NFS4_OK;
+
+    // Whether it may be changing something while it waits. An OPEN that makes no file asks whether
+    // its client is still there before it gives anything.
+    bool may_change() const;
   };
 
   OperationList() = default;

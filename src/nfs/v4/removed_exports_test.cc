@@ -1,7 +1,9 @@
 // An export is removed while clients hold something of its files: what has its files open is wanted
 // back, and given back though its filehandles are stale. So is what a client has of an export that
 // does not admit it any more.
+#include "nfs/export/client_names.h"
 #include "nfs/v4/administration.h"
+#include "testing/held_executor.h"
 #include "testing/nfs/nfs40_callbacks_fixture.h"
 #include "testing/nfs/nfs4_delegations_fixture.h"
 
@@ -236,6 +238,64 @@ TEST_F(Nfs4ExcludedClient, takes_nothing_of_others_and_gets_nothing_done_besides
   EXPECT_EQ(run({putfh(file.handle), read_op(file.stateid, 0, 1), close_op(file.stateid)}).status,
             v4::NFS4ERR_ACCESS);
   EXPECT_EQ(states().size(), held);
+}
+
+// /data is for names by now, and nobody says what the client's is.
+class Nfs4UndecidedClient : public Nfs4RemovedExport {
+ protected:
+  ~Nfs4UndecidedClient() override { names_->give_all_back(); }
+  void serve_to_names() {
+    struct NoNames final : HostNameService {
+      Texts names_of(const std::string&) override { return Failure{NoAnswer{}}; }
+      Texts addresses_of(const std::string&) override { return Failure{NoAnswer{}}; }
+      Result<std::string, NoAnswer> domain() override { return Failure{NoAnswer{}}; }
+      Result<bool, NoAnswer> is_member(const std::string&, const std::string&) override {
+        return Failure{NoAnswer{}};
+      }
+      Result<bool, NoAnswer> has_netgroup(const std::string&) override {
+        return Failure{NoAnswer{}};
+      }
+    };
+    const ExportOptions options;
+    ClientRule rule = *make_client_rule("*.example", options);
+    rule.names = std::make_shared<ClientNames>(std::make_shared<NoNames>(), names_);
+    Exports exports;
+    STAG_CHECK(exports.add(1, {"/data", store_, options, {rule}}).ok());
+    context_.exports.replace(std::move(exports));
+    context_.gate->exports_replaced();
+  }
+
+  const std::shared_ptr<HeldExecutor> names_ = std::make_shared<HeldExecutor>();
+};
+
+TEST_F(Nfs4UndecidedClient, gives_a_delegation_back_and_keeps_what_can_wait) {
+  const v4::stateid4 delegation = read_delegation();
+  v4::stateid4 lock;
+  const Opened file = locked(lock);
+  const std::size_t held = states().size();
+  serve_to_names();
+  EXPECT_EQ(run({putfh(file.handle), unlock_op(lock)}).status, v4::NFS4ERR_DELAY);
+  EXPECT_EQ(run({putfh(file.handle), close_op(file.stateid)}).status, v4::NFS4ERR_DELAY);
+  EXPECT_EQ(states().size(), held);
+  EXPECT_EQ(run({putfh(handle_), getattr({1u << v4::FATTR4_CHANGE}), return_op(delegation)}).status,
+            v4::NFS4ERR_DELAY);
+  EXPECT_EQ(states().size(), held - 1);
+}
+
+TEST_F(Nfs4UndecidedClient, keeps_its_delegation_for_as_long_as_it_comes_again) {
+  read_delegation();
+  serve_to_names();
+  context_.gate->recall(states().at(0).file, state::Touch::Write);
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(run({putfh(handle_), read_op({}, 0, 1)}).status, v4::NFS4ERR_DELAY) << i;
+    loop_.pass(10s);
+  }
+  EXPECT_EQ(states().at(0).revoked, state::Status::Ok);
+  for (int i = 0; i < 35; ++i) {
+    status_flags();
+    loop_.pass(1s);
+  }
+  EXPECT_EQ(states().at(0).revoked, state::Status::DelegRevoked);
 }
 
 class Nfs40RemovedExport : public Removing<Nfs40CallbacksServed> {

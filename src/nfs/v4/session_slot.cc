@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "base/completion.h"
+#include "base/first_answer.h"
 #include "nfs/v4/compound/limit_notes.h"
 #include "nfs/v4/compound/state_status.h"
 #include "nfs/v4/ops/connection.h"
@@ -74,18 +74,12 @@ v4::SEQUENCE4res refused(v4::nfsstat4 status) {
 
 }  // namespace
 
-// Which of the two comes second finds nobody waiting.
 Task<bool> SessionSlot::wait(const state::SlotRef& slot) {
-  Loop& loop = compound_.admission().call().loop();
-  const auto ended = std::make_shared<Completion<bool>>();
-  const auto complete = [ended](bool in_time) {
-    if (!ended->completed()) ended->complete(in_time);
-  };
-  const bool waits = compound_.shared().clients.wait(
-      slot, [&loop, complete] { loop.post([complete] { complete(true); }); });
+  FirstAnswer<bool> ended(compound_.admission().call().loop());
+  const bool waits =
+      compound_.shared().clients.wait(slot, [tell = ended.from_anywhere()] { tell(true); });
   if (!waits) co_return true;
-  const Timer limit = loop.after(kRetryWaits, [complete] { complete(false); });
-  co_return co_await *ended;
+  co_return co_await ended.within(kRetryWaits, false);
 }
 
 std::optional<SessionSlot::Begun> SessionSlot::judge(const v4::SEQUENCE4args& args,
@@ -142,12 +136,22 @@ const xdr::Stream& SessionSlot::finish(xdr::Stream results) {
   return kept_->stream;
 }
 
+// What is being changed may still come about, and the lease outlasts it (RFC 8881 8.3). What is
+// read may hang in its store for ever, and keep from others what a dead client has elsewhere.
+void SessionSlot::lost_connection(const OperationList::Entry& running) {
+  if (!compound_.occupied() || running.may_change()) return;
+  OccupiedSlot& occupied = *compound_.occupied();
+  occupied.keeps_lease = false;
+  compound_.shared().clients.keeps_no_lease(occupied.slot, occupied.life, compound_.now());
+}
+
 void SessionSlot::give_back(state::ReplyPtr results) {
   if (!compound_.occupied()) return;
   const state::SlotRef slot = compound_.occupied()->slot;
   const state::LifePtr life = std::move(compound_.occupied()->life);
+  const bool keeps_lease = compound_.occupied()->keeps_lease;
   compound_.occupied().reset();
-  compound_.shared().clients.finished(slot, life, std::move(results), compound_.now());
+  compound_.shared().clients.finished(slot, life, std::move(results), compound_.now(), keeps_lease);
 }
 
 }  // namespace stag::nfs::nfs4

@@ -34,6 +34,9 @@ class SessionSlot {
   // Keeps them; the same, to be sent.
   const xdr::Stream& finish(xdr::Stream results);
 
+  // The connection is gone of a COMPOUND that waits in `running`.
+  void lost_connection(const OperationList::Entry& running);
+
  private:
   struct KeptResults;
   std::optional<Begun> judge(const v4::SEQUENCE4args& args, state::Sequenced&& sequenced);

@@ -49,6 +49,17 @@ void Callbacks::recall(const state::Recall& wanted) {
   });
 }
 
+void Callbacks::put_off(state::ClientId of, std::uint32_t export_id) {
+  home_.post([this, of, export_id] {
+    for (auto& [key, pending] : pending_) {
+      const PendingCallback& what = *pending.what;
+      if (key.kind != CallbackKey::Kind::Recall || what.clientid != of) continue;
+      if (what.export_id == export_id)
+        static_cast<DelegationRecall&>(*pending.what).put_off(home_.now());
+    }
+  });
+}
+
 void Callbacks::ask_holder(const state::Recall& delegation, HolderQuestion::Done done) {
   home_.post([this, delegation, done = std::move(done)]() mutable {
     const CallbackKey key{CallbackKey::Kind::Getattr, delegation.stateid.other};

@@ -6,8 +6,9 @@
 // 0042). What is pending is Asked -> Sent -> Answered -> over. Once a second what is open is
 // looked at: what could not be sent is sent again, what is over goes.
 //
-// Thread: recall(), wanted_locally(), ask_holder(), tell(), probe() and look_again() any, the rest
-// home. The SharedState, home and the loops of all connections outlive it; it outlives the Calls.
+// Thread: recall(), put_off(), wanted_locally(), ask_holder(), tell(), probe() and look_again()
+// any, the rest home. The SharedState, home and the loops of all connections outlive it; it
+// outlives the Calls.
 #pragma once
 
 #include <atomic>
@@ -40,6 +41,9 @@ class Callbacks {
   // Closes the connections to clients, to which no Call goes any more.
   Task<void> stop();
   void recall(const state::Recall& recall);
+  // The client is told to come later with what it has of this export, and so cannot give it back:
+  // nothing of that is revoked until it has had time to come again.
+  void put_off(state::ClientId of, std::uint32_t export_id);
   // For a lease on this file (vfs/local.h): a program that wants it gets the delegations recalled,
   // and revoked in time. May outlive the Callbacks.
   vfs::LeaseWanted wanted_locally(const state::FileKey& file);

@@ -33,6 +33,10 @@ DelegationRecall::DelegationRecall(SharedState& shared, const state::Recall& rec
   shared_.files.hold_back(recall_.file, now + kOthersComeAgain);
 }
 
+void DelegationRecall::put_off(TimePoint now) {
+  until_ = std::max(until_, now + kOthersComeAgain);
+}
+
 void DelegationRecall::fill(v4::nfs_cb_argop4& operation) const {
   operation.argop = v4::OP_CB_RECALL;
   v4::CB_RECALL4args& args = operation.opcbrecall();

@@ -22,6 +22,8 @@ class DelegationRecall final : public PendingCallback {
   const state::FileKey& file() const { return recall_.file; }
   // A caller does not wait for a whole lease.
   void hurry(TimePoint until) { until_ = std::min(until_, until); }
+  // Until the holder, which cannot give it back now, has come again.
+  void put_off(TimePoint now);
   void fill(v4::nfs_cb_argop4& operation) const override;
   Next answered(const CallbackOutcome& outcome, TimePoint now) override;
   bool is_over(TimePoint now) override;

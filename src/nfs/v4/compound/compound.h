@@ -44,6 +44,7 @@ struct OccupiedSlot {
   state::SlotRef slot;
   state::LifePtr life;  // of the client
   bool cache_this = false;
+  bool keeps_lease = true;         // Clients::keeps_no_lease() was not called
   std::uint32_t response_max = 0;  // bytes of the Reply, RPC header included
   std::uint32_t cached_max = 0;    // the same of one that is kept
 };

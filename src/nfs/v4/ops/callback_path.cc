@@ -1,6 +1,6 @@
 #include "nfs/v4/ops/callback_path.h"
 
-#include "base/completion.h"
+#include "base/first_answer.h"
 #include "nfs/v4/callback/callbacks.h"
 
 namespace stag::nfs::nfs4 {
@@ -12,17 +12,11 @@ constexpr Duration kProbePatience = std::chrono::milliseconds(100);
 // How old what is known of a connection to a client of version 4.0 may be.
 constexpr Duration kAskAgain = std::chrono::minutes(1);
 
-// Which of the two comes second finds nobody waiting.
 Task<void> probe(Compound& compound, Callbacks& callbacks, std::shared_ptr<BackChannel> back) {
-  Loop& loop = compound.admission().call().loop();
-  const auto ended = std::make_shared<Completion<bool>>();
-  const auto complete = [ended] {
-    if (!ended->completed()) ended->complete(true);
-  };
+  FirstAnswer<bool> ended(compound.admission().call().loop());
   callbacks.probe(std::move(back), compound.life()->clientid,
-                  [&loop, complete] { loop.post(complete); });
-  const Timer limit = loop.after(kProbePatience, complete);
-  co_await *ended;
+                  [tell = ended.from_anywhere()] { tell(true); });
+  co_await ended.within(kProbePatience, false);
 }
 
 // Null where the client cannot be called.

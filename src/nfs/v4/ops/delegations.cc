@@ -1,6 +1,9 @@
 // The delegation that OPEN gives (RFC 8881 10.4, 18.16).
 #include "nfs/v4/ops/delegations.h"
 
+#include <new>
+
+#include "nfs/v4/callback/callbacks.h"
 #include "nfs/v4/compound/state_status.h"
 #include "nfs/v4/ops/callback_path.h"
 #include "nfs/v4/ops/delegation_wants.h"
@@ -64,6 +67,15 @@ Task<Delegated> delegation_for(Compound& compound, const ExportObject& file,
   if (!kept) co_return none(args, v4::WND4_CONTENTION);
   untold.told();
   co_return granted(type, made.stateid, false);
+}
+
+void put_off_recalls(const Compound& compound, const Export& of) try {
+  Callbacks* const callbacks = compound.shared().callbacks.load(std::memory_order_acquire);
+  const state::LifePtr& life = compound.life();
+  if (callbacks == nullptr || life == nullptr || life->delegations.load() == 0) return;
+  callbacks->put_off(life->clientid, of.id);
+} catch (const std::bad_alloc&) {
+  // The client comes again before a lease is over.
 }
 
 }  // namespace stag::nfs::nfs4

@@ -11,4 +11,8 @@ Task<Result<v4::open_delegation4, v4::nfsstat4>> delegation_for(Compound& compou
                                                                 const ExportObject& file,
                                                                 const v4::OPEN4args& args);
 
+// The client has put a filehandle of this export, of which it is not decided yet whether it is open
+// to it: it cannot give back what it is asked for.
+void put_off_recalls(const Compound& compound, const Export& of);
+
 }  // namespace stag::nfs::nfs4

@@ -69,4 +69,14 @@ struct ReaddirResults {
 };
 void encode(xdr::Encoder& encoder, const ReaddirResults& results);
 
+// In nearly every COMPOUND, so its words are written in one piece. A session ID is two of them.
+inline void encode_sequence(xdr::Encoder& to, const v4::SEQUENCE4res& results) {
+  if (results.sr_status != v4::NFS4_OK) return encode(to, results);
+  const v4::SEQUENCE4resok& ok = results.sr_resok4();
+  to.integers(static_cast<std::uint32_t>(v4::NFS4_OK),
+              load_be<std::uint64_t>(ok.sr_sessionid.data()),
+              load_be<std::uint64_t>(ok.sr_sessionid.data() + 8), ok.sr_sequenceid, ok.sr_slotid,
+              ok.sr_highest_slotid, ok.sr_target_highest_slotid, ok.sr_status_flags);
+}
+
 }  // namespace stag::nfs::nfs4

@@ -7,14 +7,14 @@
 
 #include <optional>
 
-#include "nfs/export/admission.h"
+#include "nfs/export/kept_export.h"
 #include "nfs/v4/ops/read_ahead.h"
 
 namespace stag::nfs::nfs4 {
 
 class FileCopy {
  public:
-  // `range` as in vfs. The objects are valid as long as the FileCopy.
+  // `range` as in vfs. The objects are valid as long as the FileCopy, or until keep().
   FileCopy(ExportObject from, ExportObject to, const vfs::CopyRange& range)
       : from_(std::move(from)),
         to_(std::move(to)),
@@ -49,10 +49,17 @@ class FileCopy {
       object->worker_time = nullptr;
     }
   }
-  // The next pieces are of the same files as they are admitted now; then go_on_at().
-  void admitted(ExportObject from, ExportObject to) {
-    from_ = std::move(from);
-    to_ = std::move(to);
+  // The next pieces are of the same files as these, which are valid at this moment; of their
+  // exports it keeps what it needs. go_on_at() follows.
+  void keep(ExportObject from, ExportObject to) {
+    KeptExportPtr from_export = keep_export(from), to_export = keep_export(to);
+    from_ = std::move(from), from_export_ = std::move(from_export);
+    to_ = std::move(to), to_export_ = std::move(to_export);
+  }
+  // There is no next piece.
+  void end() {
+    from_export_.reset();
+    to_export_.reset();
   }
   const ExportObject& from() const { return from_; }
   const ExportObject& to() const { return to_; }
@@ -67,6 +74,7 @@ class FileCopy {
 
   ExportObject from_;
   ExportObject to_;
+  KeptExportPtr from_export_{}, to_export_{};  // theirs, from keep() on
   vfs::CopyRange range_;
   bool within_store_ = false;
   std::shared_ptr<ReadAhead> reading_{};

@@ -5,6 +5,7 @@
 #include "base/completion.h"
 #include "base/failure.h"
 #include "base/reason.h"
+#include "nfs/export/kept_export.h"
 
 namespace stag::nfs::nfs4 {
 
@@ -23,13 +24,14 @@ constexpr std::size_t kMostQuestions = 4096;
 // Nothing of it is its Call's, which may end first.
 struct StoreQuestion {
   StoreQuestion(const Compound& compound, const ExportObject& of, AttributeSet attributes)
-      : exports(compound.admission().shared_exports()),
-        life(compound.life()),
+      : life(compound.life()),
         pending(compound.shared().questions),
+        kept(of),
         object(of),
         asked(attributes) {
+    kept.keep(object);
     object.worker_time = nullptr;
-    object.connection = life != nullptr ? static_cast<const void*>(life.get()) : of.export_;
+    object.connection = life != nullptr ? static_cast<const void*>(life.get()) : this;
     ++*pending;
   }
   StoreQuestion(const StoreQuestion&) = delete;
@@ -40,9 +42,9 @@ struct StoreQuestion {
     if (!answered.completed()) answered.complete(std::move(with));
   }
 
-  const std::shared_ptr<const Exports> exports;
   const state::LifePtr life;
   const std::shared_ptr<std::atomic<std::size_t>> pending;
+  const KeptExport kept;
   ExportObject object;
   const AttributeSet asked;
   Completion<StoreAnswered> answered;

@@ -43,9 +43,8 @@ v4::nfsstat4 Offloads::admit(Job& job) const {
   // The source is read as who the user was here (decision 0072).
   if (job.work.source && !is_same_user(to->credentials, job.work.source->args.user))
     return v4::NFS4ERR_OFFLOAD_DENIED;
-  copy.admitted(std::move(from), *std::move(to));
+  copy.keep(std::move(from), *std::move(to));
   job.go_on_at(callbacks_.home());
-  job.work.exports = exports;
   return v4::NFS4_OK;
 }
 

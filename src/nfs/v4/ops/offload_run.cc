@@ -82,7 +82,7 @@ Task<void> Offloads::run(JobPtr job) {
     trace_exception(Reason::TaskFailed);
   }
   // Until its client is told, which may take long, it keeps no file system in use.
-  job->work.exports.reset();
+  job->work.copy.end();
   try {
     finish(job, status);
   } catch (const std::bad_alloc&) {

@@ -7,8 +7,9 @@ namespace stag::nfs::nfs4 {
 OffloadedCopy offloaded_copy(const Compound& compound, const FileCopy& copy, const v4::stateid4& to,
                              std::uint64_t verifier, const state::FileChange& change) {
   const Admission& admission = compound.admission();
-  return {copy,
-          admission.shared_exports(),
+  FileCopy kept = copy;
+  kept.keep(copy.from(), copy.to());
+  return {std::move(kept),
           admission.call().origin(),
           admission.call().caller(),
           compound.life(),

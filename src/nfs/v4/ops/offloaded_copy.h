@@ -23,7 +23,6 @@ inline constexpr std::uint64_t kLargestAnswer = 64 << 20;
 // What COPY leaves to go on.
 struct OffloadedCopy {
   FileCopy copy;
-  std::shared_ptr<const Exports> exports;  // that its objects are of
   // The COPY's, by which the exports admit the next pieces.
   rpc::Origin origin;
   rpc::Caller caller;

@@ -1,6 +1,6 @@
 #include "nfs/v4/ops/size_at_holder.h"
 
-#include "base/completion.h"
+#include "base/first_answer.h"
 #include "nfs/v4/callback/callbacks.h"
 #include "nfs/v4/ops/stateids.h"
 
@@ -8,19 +8,11 @@ namespace stag::nfs::nfs4 {
 
 namespace {
 
-// Which of the two comes second finds nobody waiting.
 Task<std::optional<HeldAttributes>> ask_holder(Compound& compound, Callbacks& callbacks,
                                                state::Recall held) {
-  Loop& loop = compound.admission().call().loop();
-  const auto ended = std::make_shared<Completion<std::optional<HeldAttributes>>>();
-  const auto complete = [ended](std::optional<HeldAttributes> known) {
-    if (!ended->completed()) ended->complete(known);
-  };
-  callbacks.ask_holder(held, [&loop, complete](std::optional<HeldAttributes> known) {
-    loop.post([complete, known] { complete(known); });
-  });
-  const Timer limit = loop.after(HolderQuestion::kPatience, [complete] { complete(std::nullopt); });
-  co_return co_await *ended;
+  FirstAnswer<std::optional<HeldAttributes>> told(compound.admission().call().loop());
+  callbacks.ask_holder(held, told.from_anywhere());
+  co_return co_await told.within(HolderQuestion::kPatience, std::nullopt);
 }
 
 // Whether it has been given back, and so the server knows all that there is to know.

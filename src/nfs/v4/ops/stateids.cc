@@ -1,6 +1,6 @@
 #include "nfs/v4/ops/stateids.h"
 
-#include "base/completion.h"
+#include "base/first_answer.h"
 #include "nfs/v4/compound/state_status.h"
 #include "nfs/v4/compound/status.h"
 
@@ -39,19 +39,13 @@ Permitted check_stateid(Compound& compound, const ExportObject& object,
   return std::move(permit.change);
 }
 
-// Which of the two comes second finds nobody waiting.
 Task<bool> told_in_time(Compound& compound, TimePoint until, BeginWait begin) {
   Loop& loop = compound.admission().call().loop();
   if (loop.now() >= until) co_return false;
-  const auto ended = std::make_shared<Completion<bool>>();
-  const auto complete = [ended](bool gone) {
-    if (!ended->completed()) ended->complete(gone);
-  };
-  const state::Waiting waiting =
-      begin([&loop, complete] { loop.post([complete] { complete(true); }); });
+  FirstAnswer<bool> ended(loop);
+  const state::Waiting waiting = begin([tell = ended.from_anywhere()] { tell(true); });
   if (waiting.how != state::Wait::Begun) co_return waiting.how == state::Wait::NoNeed;
-  const Timer limit = loop.after(until - loop.now(), [complete] { complete(false); });
-  co_return co_await *ended;
+  co_return co_await ended.within(until - loop.now(), false);
 }
 
 Task<bool> delegation_goes(Compound& compound, state::FileKey file, TimePoint until) {

@@ -138,7 +138,7 @@ class ClientPair {
       if (!paths.empty()) {
         EXPECT_EQ(paths[0].second, record.path);
       }
-      EXPECT_EQ(info->idle, record.running != 0 ? Duration() : now_ - record.renewed);
+      EXPECT_EQ(info->idle, now_ - record.renewed);
     }
     EXPECT_EQ(clients_.life(gone_), nullptr);
     EXPECT_TRUE(clients_.callback_paths(gone_).empty());
@@ -322,7 +322,10 @@ class ClientPair {
     if (step.which > 1 || (step.which == 1 && session.running) ||
         (step.which == 0 && !session.used))
       return refused(result, Status::SeqMisordered);
-    if (session.running) return same(result.kind, Sequenced::Kind::Wait);
+    if (session.running) {
+      renewed(*record);
+      return same(result.kind, Sequenced::Kind::Wait);
+    }
     EXPECT_EQ(result.kind, step.which == 1 ? Sequenced::Kind::Run : Sequenced::Kind::Replay);
     EXPECT_EQ(result.life, record->life);
     renewed(*record);
