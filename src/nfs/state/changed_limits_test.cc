@@ -296,7 +296,7 @@ TEST_F(Nfs4ChangedStateLimits, count_for_delegations_from_then_on) {
   limits.delegations = 4;
   change();
   EXPECT_EQ(fill_delegations(a), std::pair(0, Limit::Address));
-  EXPECT_EQ(a.life->delegations.load(), 6u);
+  ASSERT_EQ(a.life->delegations.load(), 6u);
   for (int i = 0; i < 5; ++i) return_last();
   EXPECT_EQ(fill_delegations(a), std::pair(1, Limit::Address));
 }
