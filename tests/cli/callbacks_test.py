@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """A client of NFS 4.0 that listens for callbacks: the server connects to it, on the wire."""
 import os
+import signal
 import socket
 import struct
 import tempfile
@@ -80,10 +81,10 @@ class Listener:
 class Client:
     """One owner of version 4.0 with one connection, AUTH_SYS as root."""
 
-    def __init__(self, port, listener):
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=harness.PATIENCE)
+    def __init__(self, port, listener, name=b"anna", source="127.0.0.1"):
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=harness.PATIENCE, source_address=(source, 0))
         self.xid = self.seqid = 0
-        results = self.compound(words(SETCLIENTID) + b"verifier" + opaque(b"anna") + words(CALLBACK_PROGRAM) +
+        results = self.compound(words(SETCLIENTID) + b"verifier" + opaque(name) + words(CALLBACK_PROGRAM) +
                                 opaque(b"tcp") + opaque(listener.address()) + words(7))
         self.clientid = results[8:16]
         self.compound(words(SETCLIENTID_CONFIRM) + results[8:24])
@@ -114,8 +115,8 @@ class Client:
         size = struct.unpack_from(">I", results, at)[0]
         return results[24:40], results[at + 4:at + 4 + size], struct.unpack_from(">I", results, 68 + 4 * attributes)[0]
 
-    def open_confirmed(self):
-        stateid, handle, delegation = self.open()
+    def open_confirmed(self, name=b"file"):
+        stateid, handle, delegation = self.open(name)
         assert delegation == NONE, "its owner is not confirmed"
         self.seqid += 1
         self.compound(words(PUTFH) + opaque(handle), words(OPEN_CONFIRM) + stateid + words(self.seqid))
@@ -141,11 +142,11 @@ class Callbacks(unittest.TestCase):
         self.addCleanup(client.close)
         return client.open_confirmed()
 
-    def delegated(self, client):
-        """The delegation of the first file."""
+    def delegated(self, client, name=b"file"):
+        """The delegation of a file, the first that the client opens once it is known."""
         # An OPEN waits for the answer for a moment only.
         until = time.monotonic() + harness.PATIENCE
-        while (delegation := client.open()[2]) == NONE and time.monotonic() < until:
+        while (delegation := client.open(name)[2]) == NONE and time.monotonic() < until:
             time.sleep(0.05)
         return delegation
 
@@ -158,6 +159,45 @@ class Callbacks(unittest.TestCase):
         self.assertEqual(self.delegated(client), WRITE)
         self.assertEqual([client.open(name)[2] for name in (b"second", b"third")], [WRITE, NONE])
         self.assertRegex(self.serving.log(), r"Nfs4DelegationsTooMany 127\.0\.0\.1:\d+: .*\(client \d+, export /data, xid 0x\w{8}: the limit of its address\)", "half of four")
+
+    def config(self, *lines):
+        path = os.path.join(os.path.dirname(self.state), "stag.toml")
+        with open(path, "w") as file:
+            file.writelines(line + "\n" for line in lines)
+        return "--config", path
+
+    def reload(self, server, name, *lines):
+        """The server has taken the setting on when this returns."""
+        self.config(*lines)
+        server.process.send_signal(signal.SIGHUP)
+        self.assertTrue(any(line.startswith(f"settings: {name} = ") for line in iter(server.process.stdout.readline, "")))
+
+    def test_as_many_files_are_delegated_as_a_reload_has_it(self):
+        client = self.client(*self.config("nfs4-delegations = 4"))
+        self.assertEqual(self.delegated(client), WRITE)
+        self.assertEqual([client.open(name)[2] for name in (b"second", b"third")], [WRITE, NONE])
+        self.reload(self.serving, "nfs4-delegations", "nfs4-delegations = 6")
+        self.assertEqual([client.open(name)[2] for name in (b"fourth", b"fifth")], [WRITE, NONE], "half of six")
+        self.reload(self.serving, "nfs4-delegations", "nfs4-delegations = 0")
+        self.assertEqual(client.open(b"sixth")[2], NONE)
+
+    def test_a_client_is_called_in_the_networks_that_a_reload_has(self):
+        server = self.server(*self.config())
+
+        def client(name):
+            made = Client(server.tcp_port, self.listener, name, source="127.0.0.2")
+            self.addCleanup(made.close)
+            return made.open_confirmed(name)
+
+        before = client(b"before")
+        self.assertIn("CallbackAddressRefused 127.0.0.2", server.log())
+        self.reload(server, "callback-network", 'callback-network = "127.0.0.1"')
+        self.assertEqual(self.delegated(client(b"after"), b"after's"), WRITE)
+        self.assertEqual(before.open(b"another")[2], NONE, "its address was refused")
+        refused = server.log().count("CallbackAddressRefused")
+        self.reload(server, "callback-network")
+        client(b"later")
+        self.assertEqual(server.log().count("CallbackAddressRefused"), refused + 1)
 
     def test_as_many_files_that_programs_use_are_delegated_as_their_limit_says(self):
         folder = tempfile.TemporaryDirectory()

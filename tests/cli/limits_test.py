@@ -54,6 +54,7 @@ class Limits(unittest.TestCase):
         return server
 
     def config(self, **settings):
+        self.settings = settings
         path = os.path.join(self.work, "stag.toml")
         with open(path, "w") as file:
             file.writelines(f"{key.replace('_', '-')} = {value}\n" for key, value in settings.items())
@@ -61,9 +62,9 @@ class Limits(unittest.TestCase):
 
     def reload(self, server, **settings):
         """The server has taken them on when this returns."""
+        missing = {key.replace("_", "-") for key, value in settings.items() if self.settings.get(key) != value}
         self.config(**settings)
         server.process.send_signal(signal.SIGHUP)
-        missing = {key.replace("_", "-") for key in settings}
         while missing:
             line = server.process.stdout.readline()
             self.assertTrue(line, server.log())
@@ -247,6 +248,43 @@ class Limits(unittest.TestCase):
                 self.hit(server, "Nfs4ClientsTooMany", rf"client \d+: the limit of {last}", client)
             self.assertEqual(server.end(), 0)
 
+    def test_of_version_4_turn_away_one_more_than_a_reload_has_them(self):
+        nospc, delay = 28, 10008
+        server = self.start(*self.config(nfs4_clients=4, nfs4_sessions=2))
+        with contextlib.closing(Client(server.tcp_port, b"")) as client:
+            made = 0
+
+            def fill(limit):
+                """How many more clients there can be."""
+                nonlocal made
+                before = made
+                while True:
+                    client.owner = b"%d" % made
+                    client.exchange_id()
+                    if (status := client.create_session()) != OK:
+                        break
+                    made += 1
+                self.assertEqual(status, delay)
+                self.hit(server, "Nfs4ClientsTooMany", rf"client \d+: the limit of {limit}", client)
+                return made - before
+
+            self.assertEqual(fill("its address"), 1, "a quarter")
+            client.owner = b"0"
+            client.exchange_id()
+            self.assertEqual([client.create_session() for _ in range(2)], [OK, nospc])
+            self.reload(server, nfs4_clients=12, nfs4_sessions=3)
+            client.exchange_id()
+            self.assertEqual([client.create_session() for _ in range(2)], [OK, nospc])
+            self.assertEqual(fill("its address"), 2, "a quarter of what there is by now")
+            self.reload(server, nfs4_clients=12, nfs4_sessions=3, nfs4_clients_per_address=5)
+            self.assertEqual(fill("its address"), 2)
+            self.reload(server, nfs4_clients=6, nfs4_sessions=3, nfs4_clients_per_address=9)
+            self.assertEqual(fill("all clients together"), 1)
+            self.reload(server, nfs4_clients=3, nfs4_sessions=3, nfs4_clients_per_address=9)
+            self.assertEqual(fill("all clients together"), 0)
+            self.assertEqual(self.states(server).count("confirmed"), 6)
+        self.assertEqual(server.end(), 0)
+
     @contextlib.contextmanager
     def lapsed(self, server):
         """A client with a file open whose lease is over; the folder's other clients have nothing open."""
@@ -308,6 +346,15 @@ class Limits(unittest.TestCase):
             self.assertEqual([one.create_session(), two.create_session()], [stale, OK])
             self.hit(server, "Nfs4UnconfirmedEvicted", rf"127\.0\.0\.1:{two.socket.getsockname()[1]}, xid 0x00000001")
 
+    def test_of_version_4_let_as_many_go_of_clients_that_only_named_themselves_as_a_reload_has_it(self):
+        server = self.start(*self.config())
+        with contextlib.closing(Client(server.tcp_port, b"one")) as one, contextlib.closing(Client(server.tcp_port, b"two")) as two:
+            self.reload(server, nfs4_unconfirmed=1)
+            one.exchange_id()
+            two.exchange_id()
+            self.hit(server, "Nfs4UnconfirmedEvicted", rf"127\.0\.0\.1:{two.socket.getsockname()[1]}, xid 0x00000001")
+        self.assertEqual(server.end(), 0)
+
     def test_of_version_4_keep_what_all_slots_keep_small(self):
         delay = 10008
         server = self.start("--nfs4-caches", "1M", "--nfs4-sessions", "1024")
@@ -340,6 +387,38 @@ class Limits(unittest.TestCase):
                 self.assertEqual(statuses, [OK] * most + [delay], option)
                 self.hit(server, "Nfs4StatesTooMany", rf"client \d+, export /data: the limit of {whose}", client)
             self.assertEqual(server.end(), 0)
+
+    def test_of_version_4_on_what_is_open_are_as_a_reload_has_them(self):
+        delay = 10008
+        server = self.start(*self.config(nfs4_states=16), export="/data=memory")
+        with contextlib.closing(Client(server.tcp_port, b"one").connect()) as client:
+            self.assertEqual(client.reclaim_complete(), OK)
+            made = 0
+
+            def fill(limit):
+                """How many more files the client can open."""
+                nonlocal made
+                before = made
+                while (status := client.create_file(b"%d" % made)[0]) == OK:
+                    made += 1
+                self.assertEqual(status, delay)
+                self.hit(server, "Nfs4StatesTooMany", rf"client \d+, export /data: the limit of {limit}", client)
+                return made - before
+
+            self.assertEqual(fill("its address"), 8, "half")
+            self.reload(server, nfs4_states=40)
+            self.assertEqual(fill("its address"), 12, "half of what there is by now")
+            self.reload(server, nfs4_states=40, nfs4_states_per_address=30)
+            self.assertEqual(fill("its address"), 10)
+            self.reload(server, nfs4_states=40, nfs4_states_per_address=60)
+            self.assertEqual(fill("all clients together"), 10)
+            self.reload(server, nfs4_states=80, nfs4_states_per_address=60, nfs4_states_per_client=50)
+            self.assertEqual(fill("a client"), 10)
+            self.reload(server, nfs4_states=80, nfs4_states_per_address=60, nfs4_states_per_client=20)
+            self.assertEqual(fill("a client"), 0)
+            opened = json.loads(stag("clients", "--json", "--state", server.state).stdout)["opens"]
+            self.assertEqual(opened, 50, "it keeps them")
+        self.assertEqual(server.end(), 0)
 
     def test_of_version_4_on_copies_that_go_on_let_others_be_done_before_they_are_answered(self):
         for arguments, goes_on in (((), 1), (("--nfs4-copies-per-client", "0"), 0), (("--nfs4-copies", "0"), 0)):

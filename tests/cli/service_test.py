@@ -328,8 +328,9 @@ class Reloads(Case):
         "true": ("crc", "manage-gids", "rpcbind"),
         "70": ("lease", "nfs4-operations", "nfs4-states", "nfs4-states-per-address", "nfs4-states-per-client"),
         '"8K"': ("inline-threshold", "nfs4-cached-reply"),
-        '"80M"': ("capture-max", "max-bytes", "max-connection-bytes", "nfs4-caches"),
+        '"80M"': ("capture-max", "max-bytes", "max-chunk-bytes", "max-connection-bytes", "nfs4-caches"),
         '"192.0.2.0/24"': ("callback-network",),
+        '"debug"': ("log-level",), '"json"': ("log-format",), '"127.0.0.0/8"': ("allow", "copy-from", "trace-client"),
         '"127.0.0.1:9"': ("metrics",), '"verbs"': ("fabric",), '"names"': ("id-map",), '"ceph:nfs/a"': ("records",),
         f'"{grp.getgrgid(os.getgid()).gr_name}"': ("control-group",),
     }
@@ -398,11 +399,28 @@ class Reloads(Case):
         self.assertEqual(sorted(re.findall(r"\((\w+)\)$", server.log(), re.M)), ["grace", "lease", "loops"])
         self.assertEqual(stag("ls", server.url("/x")).returncode, 0)
 
-    def test_are_told_of_each_setting_as_the_page_has_it(self):
+    @staticmethod
+    def settings_of_the_page():
+        """Those that change at once, and those that take a restart."""
         with open(PAGE) as file:
             table = file.read().split("| setting | a change takes effect |\n", 1)[1].split("\n\n", 1)[0].splitlines()[1:]
         # Each row by what is in its first column.
-        at_once, restart = ([name for row in rows for name in re.findall("`([a-z0-9-]+)`", row.split("|")[1])] for rows in (table[:2], table[2:]))
+        return ([name for row in rows for name in re.findall("`([a-z0-9-]+)`", row.split("|")[1])] for rows in (table[:3], table[3:]))
+
+    def test_take_on_each_setting_as_the_page_has_it(self):
+        at_once, _ = self.settings_of_the_page()
+        self.config('export = "/x=memory"', 'log-level = "info"')
+        server = self.start("--config", self.path, exports=())
+        values = {name: value for value, names in self.VALUES.items() for name in names}
+        wanted = sorted(set(at_once) - {"export", "exports-file"})
+        self.reload(server, 'export = "/x=memory"', *[f"{name} = {values.get(name, 7)}" for name in wanted])
+        self.eventually(lambda: len(re.findall("SettingChanged|SettingNeedsRestart", server.log())) >= len(wanted), "all are named")
+        self.assertNotIn("SettingNeedsRestart", server.log())
+        self.assertEqual(sorted(self.said(server, "settings: ")[1:].split(" = ")[0] for _ in wanted), wanted)
+        self.assertEqual(json.loads(stag("status", "--state", self.state, "--json").stdout)["server"]["settings_awaiting_restart"], [])
+
+    def test_are_told_of_each_setting_as_the_page_has_it(self):
+        at_once, restart = self.settings_of_the_page()
         # In the first row it is what stands in that file, in the last which file it is.
         at_once.remove("exports-file")
         options = re.findall(r"^ +(?:-\w,)?--([a-z0-9-]+)", stag("serve", "--help").stdout, re.M)
@@ -422,9 +440,8 @@ class Reloads(Case):
 
     def test_are_listed_on_one_page(self):
         """A second list of what they change would be forgotten, and read."""
-        with open(PAGE) as file:
-            row = file.read().split("| setting | a change takes effect |\n", 1)[1].splitlines()[2]
-        at_once = re.findall("`([a-z0-9-]+)`", row.split("|")[1])
+        at_once, _ = self.settings_of_the_page()
+        at_once = [name for name in at_once if name not in ("export", "exports-file")]
         self.assertIn("stall-limit", at_once)
         folder = os.path.dirname(PAGE)
         texts = [("--help", words) for words in re.findall(r"^ +--config .*(?:\n {10,}.*)*", stag("serve", "--help").stdout, re.M)]

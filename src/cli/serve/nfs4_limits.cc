@@ -79,6 +79,9 @@ void Nfs4Limits::apply(nfs::nfs4::Nfs4Options& options) const {
   options.courtesy_seconds = options_.courtesy_seconds;
   options.copies = options_.copies;
   options.copies_of_client = options_.copies_of_client;
+}
+
+void Nfs4Limits::limit_local_delegations() const {
   if (local_delegations_) vfs::posix::limit_leases(*local_delegations_);
 }
 

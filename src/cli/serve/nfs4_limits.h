@@ -13,11 +13,12 @@ namespace stag::cli {
 class Nfs4Limits {
  public:
   void declare(Arguments& arguments);
+  // What is not set follows from what is: the share of an address from what all have together.
   void apply(nfs::nfs4::Nfs4Options& options) const;
   // Calls of all slots of a session may wait for a store that hangs: those of others go past them.
   void apply(rpc::tcp::ServerOptions& options) const;
-  // Has a server that runs do as these say, as far as it can (Nfs4Server::change()). Thread: any.
-  void change(nfs::nfs4::Nfs4Server& server) const { server.change(options_); }
+  // Of all stores of the process. At the start.
+  void limit_local_delegations() const;
 
  private:
   void declare_delegations(Arguments& arguments);

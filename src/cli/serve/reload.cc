@@ -39,6 +39,7 @@ std::string usual_text(std::string_view key, const std::string& value) {
   if (key == "trace-client") return "nobody";
   if (key == "allow") return "all";
   if (key == "copy-from") return "none";
+  if (key == "callback-network") return "nowhere";
   // Of an option without a preset of its own, which the help has in brackets.
   if (value.empty()) return "as preset";
   return value;
@@ -46,9 +47,24 @@ std::string usual_text(std::string_view key, const std::string& value) {
 
 // The server does at once as these settings say (the function Running::take_on).
 bool is_taken_on(std::string_view key) {
-  constexpr std::array kKeys{"allow"sv,           "drain"sv,           "stall-limit"sv,
-                             "max-connections"sv, "max-chunk-bytes"sv, "connections-per-client"sv,
-                             "nfs4-courtesy"sv,   "nfs4-copies"sv,     "nfs4-copies-per-client"sv};
+  constexpr std::array kKeys{"allow"sv,
+                             "callback-network"sv,
+                             "connections-per-client"sv,
+                             "drain"sv,
+                             "max-chunk-bytes"sv,
+                             "max-connections"sv,
+                             "nfs4-clients"sv,
+                             "nfs4-clients-per-address"sv,
+                             "nfs4-copies"sv,
+                             "nfs4-copies-per-client"sv,
+                             "nfs4-courtesy"sv,
+                             "nfs4-delegations"sv,
+                             "nfs4-sessions"sv,
+                             "nfs4-states"sv,
+                             "nfs4-states-per-address"sv,
+                             "nfs4-states-per-client"sv,
+                             "nfs4-unconfirmed"sv,
+                             "stall-limit"sv};
   return std::ranges::count(kKeys, key) != 0;
 }
 

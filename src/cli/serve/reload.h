@@ -27,7 +27,7 @@ class Reload {
   struct Running {
     ExportSet& exports;
     Observation& observation;
-    // Takes on what Listeners::change() and Nfs4Limits::change() do, `drain` and `copy_from`.
+    // Takes on what Listeners::change() and Services::change() do, `drain` and `copy_from`.
     std::function<void(const ServeOptions&)> take_on;
   };
   // All outlive it. The server runs with `options`. When `ending` is requested, the reload does not

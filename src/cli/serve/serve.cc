@@ -299,7 +299,7 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
        .take_on =
            [&](const ServeOptions& now) {
              listeners.change(now);
-             if (options_.nfs4) now.nfs4_limits.change((*services)->nfs4());
+             (*services)->change(now);
              drain_ = now.drain;
              copy_hosts_->replace(now.copy_from.line());
            },

@@ -29,6 +29,7 @@ std::string Services::add_programs(ServeOptions& options) {
   users_ = *std::move(users);
   nfs::nfs4::Nfs4Options nfs4_options = recovery_->nfs4_options();
   options.nfs4_limits.apply(nfs4_options);
+  options.nfs4_limits.limit_local_delegations();
   options.callbacks.apply(nfs4_options);
   nfs4_options.id_map = users_.owners;
   nfs4_.emplace(nfs_.context(), nfs4_options);
@@ -51,6 +52,13 @@ std::string Services::add_programs(ServeOptions& options) {
   if (options.nfs4) nfs4_->add_program(server_, &observing_->observation());
   locking_->add_programs(server_);
   return {};
+}
+
+void Services::change(const ServeOptions& now) {
+  nfs::nfs4::Nfs4Options options;
+  now.nfs4_limits.apply(options);
+  now.callbacks.apply(options);
+  nfs4_->change(options);
 }
 
 Services::~Services() {

@@ -35,6 +35,9 @@ class Services {
   Observing& observing() { return *observing_; }
   rpc::Server& server() { return server_; }
   StoreWatch& stores() { return stores_; }
+  // Has version 4 do as `now` says, as far as a server that runs can (Nfs4Server::change()); any
+  // thread.
+  void change(const ServeOptions& now);
   // Calls of version 2 wait for nobody any more (nfs/export/deferred_calls.h).
   void end_waits();
   // After the last Call has ended: the next start waits for nobody who holds nothing. Blocking.

@@ -4,6 +4,11 @@
 
 namespace stag::nfs::state {
 
+void Accounts::limit_unconfirmed(std::size_t limit) {
+  const BriefLock lock(mutex_);
+  limit_ = limit;
+}
+
 std::shared_ptr<AddressAccount> Accounts::join(const std::string& address) {
   const BriefLock lock(mutex_);
   return entries_.try_emplace(address, address).first->second.account;

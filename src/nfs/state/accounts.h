@@ -21,6 +21,8 @@ class Accounts {
  public:
   explicit Accounts(std::size_t unconfirmed_limit) : limit_(unconfirmed_limit) {}
 
+  // Where there are more than that already, each new one takes the place of another.
+  void limit_unconfirmed(std::size_t limit);
   // Of this address; lives as long as a client holds it.
   std::shared_ptr<AddressAccount> join(const std::string& address);
   // One more that is not confirmed. Yields the one that has to go instead, or 0: the oldest of the
@@ -44,8 +46,8 @@ class Accounts {
 
   void rank(const Entries::value_type& entry, std::size_t before);
 
-  const std::size_t limit_;
   mutable BriefMutex mutex_;
+  std::size_t limit_;
   Entries entries_;
   std::set<Ranked> ranks_;  // of those with unconfirmed IDs
   std::size_t unconfirmed_ = 0;

@@ -152,6 +152,16 @@ inline Session* ClientShard::find(const SessionId& sessionid) const {
                                                                                   : nullptr;
 }
 
+// Those of ClientLimits that are compared while Clients::change_limits() replaces them. In
+// Options::limits they stay as they were at the start.
+struct CurrentClientLimits {
+  explicit CurrentClientLimits(const ClientLimits& limits) { replace(limits); }
+  void replace(const ClientLimits& limits);
+
+  std::atomic<std::uint32_t> clients, clients_of_address, sessions;
+  std::atomic<bool> shared_out;
+};
+
 struct Clients::Impl {
   explicit Impl(const Options& options);
 
@@ -226,6 +236,7 @@ struct Clients::Impl {
 
   const Options options;
   std::atomic<Duration> courtesy = options.courtesy;
+  CurrentClientLimits current{options.limits};
   Accounts accounts;
   std::atomic<std::uint32_t> confirmed{0};
   std::atomic<std::uint64_t> cache_used{0};

@@ -7,6 +7,13 @@
 
 namespace stag::nfs::state {
 
+void CurrentClientLimits::replace(const ClientLimits& limits) {
+  clients.store(limits.clients, std::memory_order_relaxed);
+  clients_of_address.store(limits.clients_of_address, std::memory_order_relaxed);
+  sessions.store(limits.sessions, std::memory_order_relaxed);
+  shared_out.store(limits.shared_out, std::memory_order_relaxed);
+}
+
 Clients::Impl::Impl(const Options& given) : options(given), accounts(given.limits.unconfirmed) {
   for (std::uint32_t i = 0; i < kClientShards; ++i)
     shards[i] = std::make_unique<ClientShard>(i, options.epoch, options.key);
@@ -37,10 +44,12 @@ void Clients::Impl::settle(const Removed& removed) {
 Limit Clients::Impl::count_client(AddressAccount& account) {
   const std::uint32_t of_address = account.clients.fetch_add(1, std::memory_order_relaxed) + 1;
   const std::uint32_t all = confirmed.fetch_add(1) + 1;
-  const bool too_many_of_address = of_address > options.limits.clients_of_address;
-  const std::uint32_t limit = options.limits.clients;
-  const bool fits =
-      options.limits.shared_out ? leaves_enough(of_address - 1, all - 1, 1u, limit) : all <= limit;
+  const bool too_many_of_address =
+      of_address > current.clients_of_address.load(std::memory_order_relaxed);
+  const std::uint32_t limit = current.clients.load(std::memory_order_relaxed);
+  const bool fits = current.shared_out.load(std::memory_order_relaxed)
+                        ? leaves_enough(of_address - 1, all - 1, 1u, limit)
+                        : all <= limit;
   if (!too_many_of_address && fits) return Limit::None;
   account.clients.fetch_sub(1, std::memory_order_relaxed);
   confirmed.fetch_sub(1, std::memory_order_relaxed);
@@ -263,6 +272,11 @@ void Clients::Impl::expire(ClientShard& shard, TimePoint now, Expired& expired) 
 
 void Clients::change_courtesy(Duration courtesy) {
   impl_->courtesy.store(courtesy, std::memory_order_relaxed);
+}
+
+void Clients::change_limits(const ClientLimits& limits) {
+  impl_->current.replace(limits);
+  impl_->accounts.limit_unconfirmed(limits.unconfirmed);
 }
 
 void Clients::Impl::lapse(ClientRecord& client, TimePoint now, Expired& expired) const {

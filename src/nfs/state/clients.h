@@ -60,6 +60,7 @@ using CallbackPathPtr = std::shared_ptr<CallbackPath>;
 // denied names an owner of up to 1024 bytes (RFC 8881 18.10), and stands behind SEQUENCE and PUTFH.
 inline constexpr std::uint32_t kLeastCachedReply = 1280;
 
+// While clients are served, Clients::change_limits() replaces those from `clients` to `sessions`.
 struct ClientLimits {
   std::uint32_t clients = 16384;            // confirmed
   std::uint32_t clients_of_address = 4096;  // of these
@@ -253,6 +254,11 @@ class Clients {
 
   // Replaces Options::courtesy, for clients that have lapsed, too, when they are next looked at.
   void change_courtesy(Duration courtesy);
+  // Replaces clients, clients_of_address, shared_out, unconfirmed and sessions. The others of
+  // `limits` mean nothing: sessions were granted by those of the start, which stay. What there is
+  // beyond a limit stays, too, and nothing more is granted until it has gone: what asks meanwhile
+  // may be judged by some of the new limits and some of the former.
+  void change_limits(const ClientLimits& limits);
 
   // The nine cases of RFC 8881 18.35.5.
   ExchangeIdResult exchange_id(const ExchangeIdArgs& args, TimePoint now);

@@ -290,7 +290,7 @@ std::optional<StateidResult> Files::delegate_if(const DelegateArgs& args, const 
   DelegationState& made = *fresh.release();
   shard.add(made, spare);
   const bool over = args.reclaim && impl_->delegations.load(std::memory_order_relaxed) >
-                                        impl_->options.limits.delegations;
+                                        impl_->current.delegations.load(std::memory_order_relaxed);
   return StateidResult{Status::Ok, shard.stateid_of(made), over ? Limit::All : Limit::None};
 }
 

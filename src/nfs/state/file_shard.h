@@ -203,6 +203,16 @@ enum class Claim : std::uint8_t {
   Held,       // what a delegation of it covers; what remains of a range that it unlocks in part
 };
 
+// Those of StateLimits that are compared while Files::change_limits() replaces them. In
+// Options::limits they stay as they were at the start.
+struct CurrentStateLimits {
+  explicit CurrentStateLimits(const StateLimits& limits) { replace(limits); }
+  void replace(const StateLimits& limits);
+
+  std::atomic<std::uint32_t> states_of_client, states_of_address, states, delegations;
+  std::atomic<bool> shared_out;
+};
+
 struct Files::Impl {
   Impl(const Options& options, std::atomic<std::uint32_t>& guards);
 
@@ -230,6 +240,7 @@ struct Files::Impl {
                         std::int32_t ranges, std::int32_t more, Claim claim = Claim::New) const;
 
   const Options options;
+  CurrentStateLimits current{options.limits};
   std::atomic<std::uint32_t> states{0};
   std::atomic<std::uint32_t> delegations{0};
   std::array<std::unique_ptr<FileShard>, kFileShards> shards;

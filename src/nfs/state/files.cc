@@ -14,6 +14,14 @@ constexpr std::uint32_t kLittle = 128;
 
 }  // namespace
 
+void CurrentStateLimits::replace(const StateLimits& limits) {
+  states_of_client.store(limits.states_of_client, std::memory_order_relaxed);
+  states_of_address.store(limits.states_of_address, std::memory_order_relaxed);
+  states.store(limits.states, std::memory_order_relaxed);
+  delegations.store(limits.delegations, std::memory_order_relaxed);
+  shared_out.store(limits.shared_out, std::memory_order_relaxed);
+}
+
 Files::Impl::Impl(const Options& given, std::atomic<std::uint32_t>& guards) : options(given) {
   for (std::uint32_t i = 0; i < kFileShards; ++i)
     shards[i] = std::make_unique<FileShard>(i, options, guards, delegations);
@@ -47,26 +55,28 @@ Spare Files::Impl::spare(const FileKey& key, std::uint64_t file_hash, const Life
 Limit Files::Impl::limit_at(const Life& life, std::int32_t more, Claim claim) const {
   if (more <= 0) return Limit::None;
   const auto by = static_cast<std::uint32_t>(more);
-  const StateLimits& limits = options.limits;
+  const std::uint64_t of_client = current.states_of_client.load(std::memory_order_relaxed);
+  const std::uint64_t of_address = current.states_of_address.load(std::memory_order_relaxed);
+  const std::uint64_t limit = current.states.load(std::memory_order_relaxed);
   const std::uint64_t times = claim == Claim::New ? 1 : 2;
   const std::uint64_t own = life.account->states.load(std::memory_order_relaxed);
-  if (life.states.load(std::memory_order_relaxed) + by > times * limits.states_of_client)
-    return Limit::Client;
+  if (life.states.load(std::memory_order_relaxed) + by > times * of_client) return Limit::Client;
   // An address that reclaims what it never had leaves room for what all others had.
   const std::uint64_t times_of_address = claim == Claim::Held ? 2 : 1;
-  if (own + by > times_of_address * limits.states_of_address) return Limit::Address;
+  if (own + by > times_of_address * of_address) return Limit::Address;
   const std::uint64_t all = states.load(std::memory_order_relaxed);
   // What others hold beyond the limit of what is new leaves a little to each address.
-  const bool little = own + by <= limits.states / kLittle;
-  const std::uint64_t most = (little ? 2 : times) * limits.states;
+  const bool little = own + by <= limit / kLittle;
+  const std::uint64_t most = (little ? 2 : times) * limit;
   // Of all: where others that lapsed go, it may have more.
-  const bool fits =
-      limits.shared_out ? leaves_enough<std::uint64_t>(own, all, by, most) : all + by <= most;
+  const bool fits = current.shared_out.load(std::memory_order_relaxed)
+                        ? leaves_enough<std::uint64_t>(own, all, by, most)
+                        : all + by <= most;
   return fits ? Limit::None : Limit::All;
 }
 
 Limit Files::Impl::limit_of_delegations(const Life& life, std::int32_t more) const {
-  const std::uint32_t limit = options.limits.delegations;
+  const std::uint32_t limit = current.delegations.load(std::memory_order_relaxed);
   const std::uint32_t own = life.account->delegations.load(std::memory_order_relaxed);
   if (!leaves_enough(own, delegations.load(std::memory_order_relaxed), 1u, limit))
     return own + 1 > (limit + 1) / 2 ? Limit::Address : Limit::All;
@@ -85,6 +95,10 @@ Files::Files(const Options& options)
       changes_(siphash(options.key, {})),
       impl_(std::make_unique<Impl>(options, guards_)) {}
 Files::~Files() = default;
+
+void Files::change_limits(const StateLimits& limits) {
+  impl_->current.replace(limits);
+}
 
 std::uint32_t Files::states() const {
   return impl_->states.load(std::memory_order_relaxed);

@@ -183,7 +183,8 @@ struct Recall {
 };
 
 // What is reclaimed, claimed by a delegation or left of a range that is unlocked in part is held
-// against twice the limits of a client and of all (decision 0085).
+// against twice the limits of a client and of all (decision 0085). While clients are
+// served, Files::change_limits() replaces those from `states_of_client` to `delegations`.
 struct StateLimits {
   std::uint32_t states_of_client = 65536;  // opens, lock stateids, byte ranges; beyond: Delay
   std::uint32_t states_of_address = 262144;
@@ -235,6 +236,12 @@ class Files {
 
   explicit Files(const Options& options);
   ~Files();
+
+  // Replaces states_of_client, states_of_address, states, shared_out and delegations; the others
+  // stay as they are, whatever `limits` has. What is held beyond a limit stays, too, and nothing
+  // more is granted until it has gone; what asks meanwhile may be judged by some of the new limits
+  // and some of the former.
+  void change_limits(const StateLimits& limits);
 
   // The grace period: only reclaims are granted, and what the holder of a delegation was given with
   // it.

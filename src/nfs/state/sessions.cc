@@ -95,7 +95,8 @@ Status Clients::Impl::judge(const ClientRecord* client, const CreateSessionArgs&
   }
   if (args.sequence != client->sequence + 1) return Status::SeqMisordered;
   if (too_small(args)) return Status::Toosmall;
-  if (client->sessions.size() >= options.limits.sessions) return Status::Nospc;
+  if (client->sessions.size() >= current.sessions.load(std::memory_order_relaxed))
+    return Status::Nospc;
   return Status::Ok;
 }
 
@@ -271,7 +272,8 @@ CallbackPathPtr Clients::callback_path(const SessionId& sessionid) const {
 std::vector<std::pair<SessionId, CallbackPathPtr>> Clients::callback_paths(
     ClientId clientid) const {
   std::vector<std::pair<SessionId, CallbackPathPtr>> paths;
-  paths.reserve(impl_->options.limits.sessions);
+  // A client that had more before the limit was lowered has the vector grow.
+  paths.reserve(impl_->current.sessions.load(std::memory_order_relaxed));
   ClientShard& shard = impl_->shard_of(clientid);
   const BriefLock lock(shard.mutex);
   const ClientRecord* const client = shard.find(clientid);

@@ -190,14 +190,28 @@ TEST_F(Nfs40Callbacks, connect_to_no_other_host_and_to_no_service_that_clients_d
 }
 
 TEST_F(Nfs40Callbacks, connect_to_the_networks_that_are_allowed) {
-  Nfs4Options options;
-  options.callback_networks.push_back(*IpNetwork::parse("198.51.100.0/24"));
+  const CallbackNetworks networks({*IpNetwork::parse("198.51.100.0/24")});
   const auto at = [&](const char* address) {
-    return callback_address(listening_at(address), "192.0.2.1", options);
+    return callback_address(listening_at(address), "192.0.2.1", networks);
   };
   EXPECT_EQ(at("198.51.100.7.8.1"), (Address{"198.51.100.7", 2049}));
   EXPECT_EQ(at("203.0.113.7.8.1"), std::nullopt);
   EXPECT_EQ(at("192.0.2.1.8.1"), (Address{"192.0.2.1", 2049}));
+}
+
+TEST_F(Nfs40Callbacks, connect_to_what_is_named_after_its_network_was_allowed) {
+  const v4::cb_client4 elsewhere = listening_at("198.51.100.7.8.1");
+  EXPECT_FALSE(delegates(elsewhere));
+  Nfs4Options now;
+  now.callback_networks.push_back(*IpNetwork::parse("198.51.100.0/24"));
+  nfs4_.change(now);
+  EXPECT_EQ(open_again().delegation_type, v4::OPEN_DELEGATE_NONE) << "that was refused";
+  EXPECT_TRUE(delegates(elsewhere));
+  nfs4_.change({});
+  const v4::open_delegation4 delegation = open_again();
+  ASSERT_EQ(delegation.delegation_type, v4::OPEN_DELEGATE_WRITE) << "it goes on with what it has";
+  EXPECT_EQ(give_back(delegation.write().stateid).status, v4::NFS4_OK);
+  EXPECT_FALSE(delegates(elsewhere));
 }
 
 TEST_F(Nfs40Callbacks, are_reported_down_by_RENEW_until_they_work_again) {

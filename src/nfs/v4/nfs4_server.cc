@@ -21,7 +21,10 @@ Administration Nfs4Server::administration() {
 }
 
 void Nfs4Server::change(const Nfs4Options& now) {
+  shared_->callback_networks.replace(now.callback_networks);
   shared_->clients.change_courtesy(std::chrono::seconds(now.courtesy_seconds));
+  shared_->clients.change_limits(now.clients);
+  shared_->files.change_limits(now.states);
   shared_->copies = now.copies;
   shared_->copies_of_client = now.copies_of_client;
 }

@@ -38,7 +38,9 @@ class Nfs4Server {
   // every operation; null: nobody is.
   void add_program(rpc::Server& server, OperationObserver* observer = nullptr);
 
-  // Takes on courtesy_seconds, copies and copies_of_client. Any thread.
+  // Takes on courtesy_seconds, copies, copies_of_client, callback_networks, and of `clients` and
+  // `states` what Clients::change_limits() and Files::change_limits() do; nothing else of `now`
+  // means anything. Any thread.
   void change(const Nfs4Options& now);
   // From now on leases run out though no client calls, by a timer of `home`, which outlives the
   // call of stop_callbacks(). Before the first Call; on the thread of home.

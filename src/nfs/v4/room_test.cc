@@ -26,6 +26,16 @@ class Nfs4Room : public Nfs4Served {
         ASSERT_EQ(create(std::to_string(clients_) + "." + std::to_string(n)).status, v4::NFS4_OK);
     }
   }
+  v4::nfsstat4 make_session(const std::string& owner) {
+    const auto client = exchange_id(owner);
+    const Res made = compound({op(v4::OP_CREATE_SESSION, &Op::opcreate_session,
+                                  session_args(client.eir_clientid, client.eir_sequenceid))});
+    if (made.status != v4::NFS4_OK) return made.status;
+    clientid_ = client.eir_clientid;
+    session_ = made.resarray[0].opcreate_session().csr_resok4().csr_sessionid;
+    sequenceid_ = 0;
+    return reclaim_complete();
+  }
   v4::LOCK4res lock(const Opened& file, std::uint64_t offset) {
     v4::LOCK4args args{v4::WRITE_LT, false, offset, 10, {}};
     args.locker.new_lock_owner = true;
@@ -116,6 +126,20 @@ TEST_F(Nfs4Room, is_not_found_for_ever) {
   EXPECT_EQ(create("four more").status, v4::NFS4ERR_DELAY) << "now all is its own";
 }
 
+TEST_F(Nfs4Room, is_as_much_as_the_server_has_taken_on_since) {
+  Nfs4Options now = of_all(1);
+  now.clients.clients = now.clients.clients_of_address = 1;
+  now.clients.shared_out = false;
+  nfs4_.change(now);
+  EXPECT_EQ(make_session("another client"), v4::NFS4ERR_DELAY);
+  EXPECT_EQ(create("file").status, v4::NFS4_OK);
+  EXPECT_EQ(create("another").status, v4::NFS4ERR_DELAY);
+  now.clients.clients = now.clients.clients_of_address = now.states.states = 2;
+  nfs4_.change(now);
+  EXPECT_EQ(create("another").status, v4::NFS4_OK);
+  EXPECT_EQ(make_session("another client"), v4::NFS4_OK);
+}
+
 class Nfs4RoomOfAddress : public Nfs4Room {
  protected:
   Nfs4RoomOfAddress() : Nfs4Room(of_address()) {}
@@ -141,16 +165,6 @@ class Nfs4RoomForReplies : public Nfs4Room {
     Nfs4Options options;
     options.clients.caches = 64 << 10;
     return options;
-  }
-  v4::nfsstat4 make_session(const std::string& owner) {
-    const auto client = exchange_id(owner);
-    const Res made = compound({op(v4::OP_CREATE_SESSION, &Op::opcreate_session,
-                                  session_args(client.eir_clientid, client.eir_sequenceid))});
-    if (made.status != v4::NFS4_OK) return made.status;
-    clientid_ = client.eir_clientid;
-    session_ = made.resarray[0].opcreate_session().csr_resok4().csr_sessionid;
-    sequenceid_ = 0;
-    return reclaim_complete();
   }
 };
 

@@ -18,7 +18,7 @@ bool names_callback(const v4::cb_client4& callback) {
 }
 
 std::optional<Address> callback_address(const v4::cb_client4& callback, const std::string& client,
-                                        const Nfs4Options& options) {
+                                        const CallbackNetworks& networks) {
   const std::string& netid = callback.cb_location.na_r_netid;
   if (netid != "tcp" && netid != "tcp6") return std::nullopt;
   if (callback.cb_program < kTransientFirst || callback.cb_program > kTransientLast)
@@ -29,9 +29,7 @@ std::optional<Address> callback_address(const v4::cb_client4& callback, const st
   if (!wanted) return std::nullopt;
   // With the scope that a link-local address has here.
   if (own == wanted) return Address{client, named->port};
-  const bool allowed =
-      !options.callback_networks.empty() && is_allowed(options.callback_networks, named->host);
-  return allowed ? named : std::nullopt;
+  return networks.contain(named->host) ? named : std::nullopt;
 }
 
 std::optional<rpc::Credentials> callback_credentials(const rpc::Caller& caller) {

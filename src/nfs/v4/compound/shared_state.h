@@ -18,6 +18,7 @@
 #include "nfs/state/files.h"
 #include "nfs/state/owners.h"
 #include "nfs/v4/attributes/id_map.h"
+#include "nfs/v4/compound/callback_networks.h"
 #include "nfs/v4/compound/pseudo_fs.h"
 #include "rpc/replay_cache.h"
 
@@ -67,12 +68,13 @@ class SharedState {
   ~SharedState();
 
   const ServerContext& server;
+  // As the server was started; the parts below have what Nfs4Server::change() replaces.
   const Nfs4Options options;
   state::Clients clients;
   state::Files files;
   state::CopyNotices copy_notices;
-  // As Nfs4Options has them, or Nfs4Server::change().
   std::atomic<std::uint32_t> copies = options.copies, copies_of_client = options.copies_of_client;
+  CallbackNetworks callback_networks{options.callback_networks};
   // Of version 4.0, which has no sessions.
   state::Owners owners;
   rpc::ReplayCache replays;

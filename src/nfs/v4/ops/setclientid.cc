@@ -20,7 +20,7 @@ std::shared_ptr<BackChannel> callback_path_of(const Compound& compound,
   auto credentials = callback_credentials(call.caller());
   if (!credentials || !names_callback(args.callback)) return nullptr;
   const std::string& client = call.origin().peer.host;
-  auto address = callback_address(args.callback, client, compound.shared().options);
+  auto address = callback_address(args.callback, client, compound.shared().callback_networks);
   if (!address) {
     trace(Reason::CallbackAddressRefused, client, args.callback.cb_location.na_r_addr);
     return nullptr;
