@@ -1,5 +1,5 @@
 // Grace periods that go on past their time, because the server itself is in the way of those who
-// may reclaim (RFC 8881 8.4.2.1).
+// may reclaim (RFC 8881 8.4.2.1), and what an administrator sees of them, and does.
 #include "base/executor.h"
 #include "testing/nfs/nfs4_restart_fixture.h"
 #include "testing/nfs/silent_names.h"
@@ -10,6 +10,7 @@ namespace {
 
 using namespace stag::testing;
 using namespace std::chrono_literals;
+using Owners = std::vector<std::string>;
 
 class Nfs4LateClaims : public Nfs4RestartServed {
  protected:
@@ -37,6 +38,14 @@ class Nfs4LateClaims : public Nfs4RestartServed {
       start.loop_.pass(1s);
       start.status_flags();
     }
+  }
+  static Owners awaited(Nfs4Start& at, std::size_t most = 100) {
+    Owners names;
+    for (const AwaitedClient& each : at.nfs4_.administration().awaited(most, at.loop_.now()))
+      names.push_back(each.owner.ownerid + (each.claimed  ? ", reclaims"
+                                            : each.client ? ", is back"
+                                                          : ""));
+    return names;
   }
 
   const std::shared_ptr<SilentNames> names_ = std::make_shared<SilentNames>();
@@ -117,6 +126,35 @@ TEST_F(Nfs4LateClaims, are_refused_that_a_store_holds_for_more_than_five_minutes
   second.loop_.drain();
   ASSERT_TRUE(results);
   EXPECT_EQ(results->status, v4::NFS4ERR_NO_GRACE);
+}
+
+TEST_F(Nfs4LateClaims, are_awaited_until_their_client_says_that_it_is_done) {
+  Nfs4Start& second = restart_of_two();
+  EXPECT_EQ(awaited(second), (Owners{"a client", "another"}));
+  second.set_up_session("a client", false);
+  EXPECT_EQ(awaited(second), (Owners{"a client, is back", "another"}));
+  EXPECT_EQ(second.reclaim(opened_.handle).status, v4::NFS4_OK);
+  EXPECT_EQ(awaited(second), (Owners{"a client, reclaims", "another"}));
+  EXPECT_EQ(second.nfs4_.administration().count_awaited(), 2u);
+  EXPECT_EQ(awaited(second, 1), (Owners{"a client, reclaims"}));
+  EXPECT_EQ(second.reclaim_complete(), v4::NFS4_OK);
+  EXPECT_EQ(awaited(second), (Owners{"another"}));
+  second.set_up_session("another");
+  EXPECT_EQ(awaited(second), Owners{});
+  EXPECT_EQ(second.nfs4_.administration().count_awaited(), 0u);
+}
+
+TEST_F(Nfs4LateClaims, are_refused_once_an_administrator_has_ended_the_grace_period) {
+  Nfs4Start& second = restart_of_two();
+  second.set_up_session("a client", false);
+  EXPECT_EQ(second.reclaim(opened_.handle).status, v4::NFS4_OK);
+  EXPECT_TRUE(second.nfs4_.administration().end_grace(second.loop_.now()));
+  EXPECT_FALSE(second.grace());
+  EXPECT_EQ(second.reclaim(opened_.handle).status, v4::NFS4ERR_NO_GRACE);
+  EXPECT_FALSE(second.nfs4_.administration().end_grace(second.loop_.now())) << "there is none";
+  EXPECT_EQ(awaited(second), Owners{});
+  EXPECT_EQ(second.reclaim_complete(), v4::NFS4_OK);
+  EXPECT_EQ(second.create("new").status, v4::NFS4_OK);
 }
 
 }  // namespace
