@@ -263,9 +263,10 @@ class Clients(Case):
     def test_of_the_command_line(self):
         wrong = stag("clients", "everything")
         self.assertEqual((wrong.returncode, wrong.stdout), (2, ""))
-        self.assertIn("everything not in {list,opens,locks,delegations,expire,revoke,adopt}", wrong.stderr)
+        self.assertIn("everything not in {list,opens,locks,delegations,expire,revoke,adopt,end-grace}", wrong.stderr)
         self.bad(2, "expire whom or what?", "expire")
         self.bad(2, "adopt whose clients?", "adopt")
+        self.bad(2, "end-grace takes no ID", "end-grace", "7")
         self.bad(2, "opens takes no '7'; --client 7", "opens", "7")
         self.bad(2, "--client is for listings", "expire", "7", "--client", "7")
 
@@ -333,6 +334,7 @@ class Clients(Case):
         self.assertIn("only root and the user of the server may change anything", ask(65534, {"command": "expire", "client": self.number(anna)}))
         self.assertIn("only root", ask(65534, {"command": "revoke", "stateid": "0" * 24}))
         self.assertIn("only root", ask(65534, {"command": "adopt", "directory": self.folder}))
+        self.assertIn("only root", ask(65534, {"command": "end-grace"}))
         self.assertEqual(len(self.rows()), 1)
         result = stag("serve", "--state", os.path.join(self.folder, "second"), "--export", "/m=memory", "--control-group", "no such group")
         self.assertIn("there is no group 'no such group'", result.stderr)

@@ -116,7 +116,7 @@ class Documents(Case):
         self.assertEqual(self.completed("stag", "ls", "--fabric", "v"), ["verbs"])
         self.assertEqual(self.completed("stag", "serve", "--fabric", "''"), ["iwarp", "verbs"])
         self.assertEqual(self.completed("stag", "ls", "nfs://a"), [])
-        self.assertEqual(self.completed("stag", "clients", "''"), ["list", "opens", "locks", "delegations", "expire", "revoke", "adopt"])
+        self.assertEqual(self.completed("stag", "clients", "''"), ["list", "opens", "locks", "delegations", "expire", "revoke", "adopt", "end-grace"])
         self.assertEqual(self.completed("stag", "conform", "r"), ["rpcrdma"])
         self.assertEqual(self.completed("stag", "manual", "umo"), ["umount"])
         self.assertEqual(self.completed("stag", "completion", "''"), ["bash", "zsh", "fish"])

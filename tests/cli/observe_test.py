@@ -571,7 +571,7 @@ class Status(Observed):
         (left, *rest), (remaining, *counted) = told()
         self.assertTrue(0 < left <= 3600 and 0 < remaining <= 3600, (left, remaining))
         self.assertEqual((rest, counted), ([0, 0], [0, 0]))
-        self.assertRegex(self.asked("status"), r"grace period: \d+ s left at most, 0 clients have reclaimed, 0 opens, locks and delegations\n")
+        self.assertRegex(self.asked("status"), r"grace period: \d+ s left, more while clients reclaim, 0 clients have reclaimed, 0 opens, locks and delegations\n")
         self.assertRegex(server.log(), r"warning +GracePeriodBegun all exports: .*\(3600 s, or until all have reclaimed\)")
         again = self.client(server)
         again.exchange_id()
@@ -582,6 +582,36 @@ class Status(Observed):
         self.assertIn("grace period: over, 1 clients have reclaimed, 1 opens, locks and delegations\n", self.asked("status"))
         self.assertRegex(server.log(), r"warning +GracePeriodEnded all exports: .*\(early, because nobody was left who could reclaim; 1 clients of version 4")
         self.assertEqual(self.value("stag_events_total", reason="GracePeriodEnded"), 1)
+
+    def test_names_those_whom_a_grace_period_waits_for_until_an_administrator_ends_it(self):
+        server = self.start()
+        for name in (b"anna", b"bert", b"carl\xff"):
+            self.assertEqual(self.ready_client(server, name).create_file(name)[0], OK)
+        self.kill(server)
+        server = self.start("--grace", "3600")
+
+        def awaited():
+            status = json.loads(self.asked("status", "--json"))
+            self.assertEqual(status["server"]["grace_awaited"], len(status["awaited"]))
+            return {row.get("name_bytes", row["name"]): row["state"] for row in status["awaited"]}
+
+        self.assertEqual(awaited(), {"anna": "away", "bert": "away", "carl%FF": "away"})
+        self.assertRegex(self.asked("status"), r"awaited, of version 4: 3\n  away +- +anna\n  away +- +bert\n  away +- +carl%FF\n")
+        anna = self.client(server, b"anna")
+        anna.exchange_id()
+        self.assertEqual(anna.create_session(), OK)
+        self.assertEqual(awaited()["anna"], "back")
+        self.assertRegex(self.asked("status"), r"\n  back +127\.0\.0\.1 +anna\n")
+        self.assertEqual(anna.reclaim_complete(), OK)
+        self.assertEqual(awaited(), {"bert": "away", "carl%FF": "away"})
+        self.assertEqual(anna.create_file(b"new")[0], 10013, "NFS4ERR_GRACE")
+        self.assertEqual(json.loads(self.asked("clients", "end-grace", "--json")), {"cut_off": 2})
+        self.assertEqual(awaited(), {})
+        self.assertEqual(anna.create_file(b"new")[0], OK)
+        self.assertRegex(server.log(), r"warning +GraceEndedByAdministrator all exports: .*\(2 clients were awaited, asked by ")
+        self.assertRegex(server.log(), r"warning +GracePeriodEnded all exports: .*\(at an administrator's word; ")
+        none = stag("clients", "end-grace", "--state", self.state)
+        self.assertEqual((none.returncode, none.stdout, none.stderr), (1, "", "stag clients: there is no grace period\n"))
 
     def test_says_when_nobody_answers(self):
         for command in ("status", "top"):

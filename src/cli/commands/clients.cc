@@ -107,6 +107,9 @@ std::string adopted_line(const JsonObject& row) {
 }
 
 std::string line_of(std::string_view what, const JsonObject& row) {
+  if (what == "end-grace")
+    return fmt::format("The grace period is over; {} clients were awaited still.",
+                       number(row, "cut_off"));
   if (what == "adopt") return adopted_line(row);
   if (what == "revoke") return fmt::format("{} revoked.", number(row, "revoked"));
   if (what == "opens") return open_line(row);
@@ -123,7 +126,9 @@ class Clients final : public Command {
 
  private:
   bool adopts() const { return what_ == "adopt"; }
-  bool changes() const { return what_ == "expire" || what_ == "revoke" || adopts(); }
+  bool ends_grace() const { return what_ == "end-grace"; }
+  bool names_one() const { return what_ == "expire" || what_ == "revoke" || adopts(); }
+  bool changes() const { return names_one() || ends_grace(); }
   Json request() const;
   Task<Exit> work(Run& run);
 
@@ -143,7 +148,8 @@ About Clients::about() const {
           "  stag clients revoke 5f3a00010000004000000001\n"
           "  stag clients revoke --export /data\n"
           "  stag clients adopt /srv/gateways/a\n"
-          "  stag clients adopt ceph:nfs/a\n",
+          "  stag clients adopt ceph:nfs/a\n"
+          "  stag clients end-grace\n",
           "WHAT is one of:\n"
           "  list             the clients of NFS version 4, and hosts with locks by NLM\n"
           "                   (ADDRESS/NAME; as in a URL where it is not printable) [the\n"
@@ -160,6 +166,9 @@ About Clients::about() const {
           "                   (ceph:POOL/NAMESPACE), before its address is moved here: they\n"
           "                   reclaim their opens and locks, and nobody gets new ones until they\n"
           "                   have, or their time is over (--grace, --lease of serve)\n"
+          "  end-grace        end the grace period after a restart or 'adopt' now, because those\n"
+          "                   whom 'stag status' shows to be away do not come back: they reclaim\n"
+          "                   nothing any more, and others get what they had\n"
           "\nA client is 'confirmed', 'unconfirmed', or 'courtesy': its lease has run out, and it\n"
           "keeps what it holds until somebody wants it. IDLE is the time in seconds since it\n"
           "renewed its lease. CALLBACK says whether the server can call it: up, down, unknown\n"
@@ -175,7 +184,8 @@ void Clients::declare(Arguments& arguments) {
   arguments.flag("--json", json_, "an object per line");
   server_.declare(arguments);
   arguments.positional_choice(
-      "WHAT", what_, {"list", "opens", "locks", "delegations", "expire", "revoke", "adopt"},
+      "WHAT", what_,
+      {"list", "opens", "locks", "delegations", "expire", "revoke", "adopt", "end-grace"},
       "what to list, or what to do", false);
   arguments.positional(
       "ID", target_, "client, stateid, or directory or place, of expire, revoke and adopt", false);
@@ -184,9 +194,11 @@ void Clients::declare(Arguments& arguments) {
 Exit Clients::run() {
   if (!export_.empty() && (what_ != "revoke" || !target_.empty()))
     return misused("--export is for revoke, and stands in place of the ID");
-  if (export_.empty() && changes() != !target_.empty())
+  if (export_.empty() && ends_grace() && !target_.empty())
+    return misused("end-grace takes no ID: a grace period is that of all exports");
+  if (export_.empty() && names_one() != !target_.empty())
     return misused(
-        changes()
+        names_one()
             ? fmt::format("{} {}", what_,
                           adopts()
                               ? "whose clients? It wants a state directory, or ceph:POOL/NAMESPACE"

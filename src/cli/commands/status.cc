@@ -14,9 +14,19 @@ namespace stag::cli {
 namespace {
 
 // The listings of the server, in the order in which they are shown.
-enum Section { kServer, kLimitsHit, kConnections, kMounts, kClients, kStores, kSlow, kSections };
+enum Section {
+  kServer,
+  kLimitsHit,
+  kConnections,
+  kMounts,
+  kClients,
+  kStores,
+  kSlow,
+  kAwaited,
+  kSections
+};
 constexpr std::array<std::string_view, kSections> kCommandOf = {
-    "status", "limits", "connections", "mounts", "clients", "stores", "slow"};
+    "status", "limits", "connections", "mounts", "clients", "stores", "slow", "awaited"};
 
 std::string duration_text(std::uint64_t seconds) {
   const std::uint64_t days = seconds / 86400;
@@ -33,8 +43,19 @@ void show_grace(const JsonObject& row) {
   const std::uint64_t reclaims = number_in(row, "grace_reclaims");
   if (left == 0 && reclaims == 0) return;
   put("grace period: {}, {} clients have reclaimed, {} opens, locks and delegations\n",
-      left == 0 ? "over" : fmt::format("{} s left at most", left), number_in(row, "grace_clients"),
-      reclaims);
+      left == 0 ? "over" : fmt::format("{} s left, more while clients reclaim", left),
+      number_in(row, "grace_clients"), reclaims);
+}
+
+// Of many the server names some.
+void show_awaited(const JsonObject& server, const std::vector<JsonObject>& rows) {
+  const std::uint64_t all = number_in(server, "grace_awaited");
+  if (all == 0) return;
+  put("awaited, of version 4: {}{}\n", all,
+      rows.size() < all ? fmt::format(", {} of them here", rows.size()) : "");
+  for (const JsonObject& row : rows)
+    put("  {:<10} {:<40} {}\n", text_in(row, "state"), text_in(row, "address"),
+        text_in(row, row.has("name_bytes") ? "name_bytes" : "name"));
 }
 
 void show_settings(const JsonObject& row) {
@@ -133,6 +154,10 @@ void show_slow(const std::vector<JsonObject>& rows) {
         text_in(row, "export")));
 }
 
+bool waits_for_none(const ServerListing& server) {
+  return server.rows.empty() || number_in(server.rows[0], "grace_awaited") == 0;
+}
+
 class Status final : public Command {
  public:
   About about() const override {
@@ -142,8 +167,10 @@ class Status final : public Command {
         "  stag status --json | jq .limits\n",
         "It shows connections, mounts by versions 2 and 3, clients of version 4 (which announces\n"
         "no mounts) and hosts with locks by NLM, the queues of the stores, the limits that were\n"
-        "hit and the calls that took longer than --slow-call of 'stag serve'. 'stag clients' says\n"
-        "more of clients. It is asked at the server's control socket, as root or as the user of\n"
+        "hit and the calls that took longer than --slow-call of 'stag serve'; in a grace period\n"
+        "also the clients of version 4 that are awaited: 'away', 'back', or 'reclaiming' ('stag\n"
+        "clients end-grace' waits no longer). 'stag clients' says more of clients. It is asked at "
+        "the server's control socket, as root or as the user of\n"
         "the server.\n"};
   }
   void declare(Arguments& arguments) override {
@@ -164,6 +191,8 @@ class Status final : public Command {
 Task<Exit> Status::work(Run& run) {
   std::array<ServerListing, kSections> sections;
   for (std::size_t i = 0; i < kSections; ++i) {
+    // An older server does not know that.
+    if (i == kAwaited && waits_for_none(sections[kServer])) continue;
     sections[i] = co_await server_.list(run, kCommandOf[i]);
     if (!sections[i].error.empty()) co_return failed(sections[i].error);
   }
@@ -177,6 +206,7 @@ Task<Exit> Status::work(Run& run) {
     co_return Exit::Done;
   }
   show_server(sections[kServer].rows[0]);
+  show_awaited(sections[kServer].rows[0], sections[kAwaited].rows);
   show_limits(sections[kLimitsHit].rows);
   show_connections(sections[kConnections].rows);
   show_mounts(sections[kMounts].rows);

@@ -9,6 +9,7 @@
 #include "cli/control/hosts_commands.h"
 #include "cli/control/removed_exports.h"
 #include "cli/support/escape.h"
+#include "cli/support/log.h"
 
 namespace stag::cli {
 namespace {
@@ -39,11 +40,13 @@ std::string_view phase_of(const nfs::state::ClientInfo& info) {
 }
 
 // Without what tells clients of version 4.0 from others.
+std::string_view without_mark(std::string_view owner) {
+  if (owner.starts_with(nfs::state::kOwnerWithoutSessions))
+    owner.remove_prefix(nfs::state::kOwnerWithoutSessions.size());
+  return owner;
+}
 std::string_view name_of(const nfs::state::ClientInfo& info) {
-  std::string_view name = info.co_ownerid;
-  if (info.minor == 0 && name.starts_with(nfs::state::kOwnerWithoutSessions))
-    name.remove_prefix(nfs::state::kOwnerWithoutSessions.size());
-  return name;
+  return info.minor == 0 ? without_mark(info.co_ownerid) : std::string_view(info.co_ownerid);
 }
 
 Json to_json(const ListedClient& client, Duration lease) {
@@ -322,6 +325,44 @@ std::string ClientsCommands::revoke_lock(const ControlRequest& request, const Co
   return "";
 }
 
+// Of very many the first do: who is away is what an administrator looks for, and the number says
+// how many there are.
+Task<std::string> ClientsCommands::list_awaited(ControlReply& reply) {
+  constexpr std::size_t kMost = 100;
+  for (const nfs::nfs4::AwaitedClient& each : clients_.awaited(kMost, reply.loop().now())) {
+    Json row;
+    row.set_bytes("name", without_mark(each.owner.ownerid))
+        .set_bytes("principal", each.owner.principal)
+        .set("state", std::string_view(each.claimed  ? "reclaiming"
+                                       : each.client ? "back"
+                                                     : "away"));
+    if (each.client)
+      row.set_identifier("client", each.client->clientid).set("address", each.client->address);
+    reply.add(row);
+  }
+  co_return std::string();
+}
+
+// It is over once the records are written.
+Task<std::string> ClientsCommands::end_grace(ControlReply& reply, const ControlPeer& peer) {
+  constexpr Duration kLook = std::chrono::milliseconds(20);
+  constexpr int kLooks = 250;
+  if (!peer.administrator) co_return std::string(kNotAdministrator);
+  const std::uint64_t awaited = clients_.count_awaited();
+  if (!clients_.end_grace(reply.loop().now())) co_return std::string("there is no grace period");
+  log_notice(Event::GraceEndedByAdministrator, "all exports",
+             fmt::format("{} clients were awaited, asked by {}", awaited, peer.text()));
+  for (int i = 0; clients_.grace() && i < kLooks; ++i) co_await sleep_for(reply.loop(), kLook);
+  if (clients_.grace())
+    co_return std::string(
+        "the grace period ends as soon as the records of clients can be written, which takes its "
+        "time: see the log");
+  Json row;
+  row.set("cut_off", awaited);
+  reply.add(row);
+  co_return std::string();
+}
+
 void ClientsCommands::add_to(ControlCommands& commands) {
   using Request = const ControlRequest&;
   using Peer = const ControlPeer&;
@@ -336,6 +377,10 @@ void ClientsCommands::add_to(ControlCommands& commands) {
     };
   commands["expire"] = [this](Request request, ControlReply& reply, Peer peer) {
     return expire(request, reply, peer);
+  };
+  commands["awaited"] = [this](Request, ControlReply& reply, Peer) { return list_awaited(reply); };
+  commands["end-grace"] = [this](Request, ControlReply& reply, Peer peer) {
+    return end_grace(reply, peer);
   };
   commands["revoke"] = [this](Request request, ControlReply& reply, Peer peer) {
     return revoke(request, reply, peer);

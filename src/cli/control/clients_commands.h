@@ -1,8 +1,9 @@
 // The commands of the control socket about clients: "clients", "opens", "locks" and "delegations"
 // list (of one client, with a member "client"), "expire" ends a client, "revoke" takes away a
 // stateid, or a lock by NLM (a member "lock"), or all that is held of an export that was removed (a
-// member "export"). Hosts with locks by NLM are among the clients and their locks among the locks.
-// The rows are those of `stag clients --json`.
+// member "export"). "awaited" lists whom a grace period waits for, which "end-grace" ends. Hosts
+// with locks by NLM are among the clients and their locks among the locks. The rows are those of
+// `stag clients --json`.
 #pragma once
 
 #include "cli/control/control_socket.h"
@@ -29,6 +30,8 @@ class ClientsCommands {
                            const ControlPeer& peer);
   Task<std::string> revoke_export(const std::string& given, ControlReply& reply,
                                   const ControlPeer& peer);
+  Task<std::string> list_awaited(ControlReply& reply);
+  Task<std::string> end_grace(ControlReply& reply, const ControlPeer& peer);
 
   std::string revoke_lock(const ControlRequest& request, const ControlPeer& peer);
   std::string expire_host(const nfs::lock::Client& host, const ControlPeer& peer);

@@ -156,6 +156,7 @@ void StatusCommands::status(ControlReply& reply) const {
            static_cast<std::uint64_t>(std::chrono::ceil<seconds>(gauges.grace_left).count()))
       .set("grace_clients", gauges.grace.clients)
       .set("grace_reclaims", gauges.grace.claims)
+      .set("grace_awaited", static_cast<std::uint64_t>(sources_.clients.count_awaited()))
       .set_quantity("memory_bytes", gauges.process.memory_bytes)
       .set("open_files", gauges.process.open_files);
   reply.add(row);

@@ -259,7 +259,7 @@ void add_state(MetricFamilies& to, const Gauges& gauges) {
   single("stag_nfs4_locks", "Locked ranges of NFSv4.", gauges.locks);
   single("stag_nfs4_delegations", "Delegations that clients of NFSv4 hold.", gauges.delegations);
   to.single("stag_grace_remaining_seconds",
-            "Time until the grace period ends, at the latest; 0: there is none.",
+            "Time until the grace period ends, unless claims come in still then; 0: there is none.",
             in_seconds(gauges.grace_left));
   single("stag_grace_clients",
          "Clients of NFSv4 that have reclaimed something in this grace period, or the last.",

@@ -76,6 +76,14 @@ Result<Ok, std::string> remove_records(const std::string& path) {
 using nfs::state::GracePeriod;
 
 void log_grace(const GracePeriod::Info& grace) {
+  if (grace.active && grace.late != GracePeriod::Late::No)
+    return trace(Reason::GracePeriodBegun, "all exports",
+                 fmt::format("it goes on past its time, {} s more at most: {}",
+                             std::chrono::ceil<std::chrono::seconds>(grace.more).count(),
+                             grace.late == GracePeriod::Late::Claims
+                                 ? "clients are still reclaiming"
+                                 : "what clients reclaim waits for this server: for the names of "
+                                   "hosts, for the groups of users, or for a store"));
   if (grace.active) {
     const auto left = grace.end - std::chrono::steady_clock::now();
     return trace(Reason::GracePeriodBegun, "all exports",
@@ -83,11 +91,12 @@ void log_grace(const GracePeriod::Info& grace) {
                              grace.full_time ? "" : ", or until all have reclaimed"));
   }
   trace(Reason::GracePeriodEnded, "all exports",
-        fmt::format(
-            "{}; {} clients of version 4 have reclaimed something, {} opens, locks and "
-            "delegations were reclaimed",
-            grace.early ? "early, because nobody was left who could reclaim" : "its time was over",
-            grace.clients, grace.claims));
+        fmt::format("{}; {} clients of version 4 have reclaimed something, {} opens, locks and "
+                    "delegations were reclaimed",
+                    grace.by_administrator ? "at an administrator's word"
+                    : grace.early          ? "early, because nobody was left who could reclaim"
+                                           : "its time was over",
+                    grace.clients, grace.claims));
 }
 
 }  // namespace
@@ -134,6 +143,7 @@ Result<std::unique_ptr<Recovery>, std::string> Recovery::open(const RecoveryOpti
   if (const auto noted = made->note_place(state); !noted) return Failure{noted.error()};
   if (nfs4) seconds = std::max(options.lease_seconds, made->records_->former_lease());
   made->grace_ = std::chrono::seconds(options.grace_seconds.value_or(seconds));
+  made->period_->set_more_for_claims(made->grace_);
   if (!nfs4) {
     // While NFSv4 is not served, other clients may take what its clients held.
     if (made->records_ != nullptr && !made->records_->remove_former())

@@ -91,6 +91,7 @@ class LockManager {
   bool in_grace() const { return grace_->active(); }
   // The same, and ends it where it is due.
   bool in_grace(TimePoint now) const { return grace_->active(now); }
+  state::GracePeriod& grace() { return *grace_; }
 
   struct Tested {
     nlm::nlm4_stats stat = nlm::NLM4_GRANTED;

@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 
 #include "base/reason.h"
 #include "nfs/lock/records.h"
 #include "testing/held_executor.h"
 #include "testing/nfs/lock_hosts.h"
 #include "testing/nfs/lock_service_fixture.h"
+#include "testing/vfs/stepped_store.h"
 
 namespace stag::nfs::lock {
 namespace {
@@ -28,6 +30,34 @@ TEST_F(Locks, are_only_reclaimed_in_the_grace_period_after_a_restart) {
   EXPECT_EQ(lock(kB, 5, 5), NLM4_GRANTED);
   EXPECT_EQ(lock(kB, 0, 10), NLM4_DENIED);
   EXPECT_EQ(lock(kC, 20, 1, false, true, true), NLM4_DENIED_GRACE_PERIOD) << "too late";
+}
+
+Task<void> keep_status(rpc::Channel& channel, rpc::Credentials credentials, nlm4_lockargs args,
+                       std::optional<nlm4_stats>& status) {
+  rpc::Client client(channel, {}, credentials);
+  const auto result = co_await client.call<NLMPROC4_LOCK>(args);
+  if (result) status = result->stat.stat;
+}
+
+// The period is that of version 4, too.
+TEST_F(Locks, are_reclaimed_that_a_store_has_held_since_before_the_end_of_the_grace_period) {
+  ASSERT_EQ(lock(kA, 0, 10), NLM4_GRANTED);
+  restart();
+  const auto held = std::make_shared<vfs::testing::HeldSteps>();
+  ExportOptions open;
+  open.root_squash = false;
+  const auto slow = std::make_shared<vfs::testing::SteppedStore>(store_, held);
+  ASSERT_TRUE(nfs_.replace_exports({{"/data", slow, open}}).ok());
+  from(kA);
+  std::optional<nlm4_stats> status;
+  detach(keep_status(*lock_channel_, credentials_,
+                     {object("cookie"), false, true, lock_of(kA, 0, 10), true, state_}, status));
+  loop_.drain();
+  ASSERT_EQ(held->waiting.size(), 1u);
+  loop_.pass(4min);
+  held->release_all();
+  loop_.drain();
+  EXPECT_EQ(status, NLM4_GRANTED);
 }
 
 TEST_F(Locks, are_reclaimed_from_a_lost_server_by_hosts_that_know_its_name) {

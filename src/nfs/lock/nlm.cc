@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdio>
 #include <new>
+#include <optional>
 #include <string>
 
 #include "base/reason.h"
@@ -172,6 +173,27 @@ nlm4_stats noted(const NlmContext& context, const rpc::CallContext& call, const 
   return status;
 }
 
+// What a host reclaims, while the server works on it: the grace period, which is that of NFSv4,
+// too, does not end in the middle, nor at once where the host is asked to come again.
+class HostReclaim {
+ public:
+  HostReclaim(NlmContext& context, const rpc::CallContext& call, bool claims)
+      : manager_(context.manager), loop_(call.loop()) {
+    if (claims && manager_.in_grace() && context.records.may_reclaim(call.origin().peer.host))
+      claim_.emplace(manager_.grace(), loop_.now());
+  }
+  // With this status, which it returns.
+  nlm4_stats ended(nlm4_stats status) const {
+    if (claim_ && status == nlm::NLM4_DENIED_GRACE_PERIOD) manager_.grace().held_up(loop_.now());
+    return status;
+  }
+
+ private:
+  LockManager& manager_;
+  Loop& loop_;
+  std::optional<state::GracePeriod::Claim> claim_;
+};
+
 enum class LockMode : std::uint8_t { Usual, ByMessage, Unmonitored };
 
 template <class Args>
@@ -205,9 +227,10 @@ Task<nlm4_stats> lock_status(NlmContext& context, rpc::CallContext& call, const 
   if (!begun) co_return begun.error();
   const LockManager::Begun under_way(context.manager,
                                      {string_of(args.alock.fh), begun->owner, begun->range});
+  const HostReclaim reclaim(context, call, args.reclaim);
   Opened opened;
   const Key key = co_await key_to_lock(context, call, args.alock.fh, &opened);
-  if (!key) co_return key.error();
+  if (!key) co_return reclaim.ended(key.error());
   const LockRequest request{*key, begun->owner, begun->range, begun->exclusive};
   if (mode != LockMode::Unmonitored) {
     const Records::Hold hold = co_await recorded(context, call);
@@ -317,8 +340,9 @@ Task<xdr::Void> grant_answered(NlmContext& context, rpc::CallContext& call, type
 
 Task<nlm4_stats> share_status(NlmContext& context, rpc::CallContext& call,
                               const nlm::nlm_shareargs& args) {
+  const HostReclaim reclaim(context, call, args.reclaim);
   const Key key = co_await key_to_lock(context, call, args.share.fh);
-  if (!key) co_return key.error();
+  if (!key) co_return reclaim.ended(key.error());
   const OwnerPtr owner = owner_of(call, args.share.caller_name, args.share.oh, 0);
   const Share wanted{owner, static_cast<std::uint32_t>(args.share.mode),
                      static_cast<std::uint32_t>(args.share.access)};

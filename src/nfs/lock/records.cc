@@ -191,6 +191,10 @@ bool Records::was_notified(const std::string& address) const {
   return found != added_.end() && found->second.notified;
 }
 
+bool Records::may_reclaim(const std::string& address) const {
+  return is_unnotified(address) || was_notified(address);
+}
+
 Records::Hold Records::hold(const std::string& address) {
   const std::scoped_lock lock(mutex_);
   const auto found = added_.find(address);

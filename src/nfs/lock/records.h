@@ -62,6 +62,8 @@ class Records {
   bool has(const std::string& address) const;
   // Whether this host was notified, and so may be about to reclaim its locks.
   bool was_notified(const std::string& address) const;
+  // The same, or it is being notified: it may reclaim before that is known.
+  bool may_reclaim(const std::string& address) const;
 
   // Keeps a host's record in place while it exists.
   class Hold {

@@ -70,6 +70,31 @@ bool Recovery::anybody_left() const {
   return !left_.empty();
 }
 
+// The mutex is not held over an allocation: memory comes first, and what of a name is longer than
+// clients' names may be is left out.
+Recovery::Awaited Recovery::awaited(std::size_t most) const {
+  constexpr std::size_t kOwner = 1100, kPrincipal = 300;
+  Awaited found;
+  found.owners.resize(std::min(most, count_left()));
+  for (ClientOwner& owner : found.owners) {
+    owner.ownerid.reserve(kOwner);
+    owner.principal.reserve(kPrincipal);
+  }
+  std::size_t count = 0;
+  {
+    const BriefLock lock(mutex_);
+    // While they are being removed they can reclaim all the same.
+    const Owners& left = finishing_ != nullptr ? finishing_->incomplete : left_;
+    found.all = left.size();
+    for (auto at = left.begin(); at != left.end() && count != found.owners.size(); ++at, ++count) {
+      found.owners[count].ownerid.assign(at->ownerid, 0, kOwner);
+      found.owners[count].principal.assign(at->principal, 0, kPrincipal);
+    }
+  }
+  found.owners.resize(count);
+  return found;
+}
+
 void Recovery::begin_grace(state::GracePeriod& period, TimePoint end) const {
   if (anybody_left()) period.begin(end, anybody_without_sessions(database_->former()));
 }

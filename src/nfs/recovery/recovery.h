@@ -56,6 +56,12 @@ class Recovery {
   // the claims are withheld from all but another `client` of its owner.
   bool may_reclaim(const ClientOwner& owner, state::ClientId client = 0) const;
   bool anybody_left() const;
+  // Those who may still reclaim, `most` of them at most, and how many they are.
+  struct Awaited {
+    std::vector<ClientOwner> owners;
+    std::size_t all = 0;
+  };
+  Awaited awaited(std::size_t most) const;
   // Begins the grace period, until `end`, where a client may reclaim. It takes that long whenever a
   // client of version 4.0 is among them: there is no RECLAIM_COMPLETE by which it could say that it
   // is done (RFC 7530 9.6.2).

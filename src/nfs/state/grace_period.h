@@ -3,14 +3,16 @@
 // versions of NFS, because what one version gives away is what a client of another could claim.
 //
 // It ends when its time is over, or earlier when nobody is left who could claim anything. What must
-// be written before (finish_by()) is written first: until then it goes on.
+// be written before (finish_by()) is written first: until then it goes on. It goes on, too, while
+// claims come in, and while the server itself keeps clients from claiming, both within limits (RFC
+// 8881 8.4.2.1: "some additional time" may be added to it; RFC 7530 9.6.2). Decision 0087.
 //
 // Thread: any, but for finish_by().
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <list>
 
 #include "base/brief_mutex.h"
 #include "base/loop.h"
@@ -32,16 +34,29 @@ class GracePeriod {
   // Before the first request.
   void watch_by(Watch watch) { watch_ = std::move(watch); }
 
+  // For how long at most, in all, a period goes on past its time while claims come in. Before it
+  // begins.
+  void set_more_for_claims(Duration most) { more_for_claims_ = most; }
+  // The same while the server keeps clients from claiming, besides.
+  static constexpr Duration kMoreForServer = std::chrono::minutes(5);
+
+  // Why it goes on past its time: claims come in, or wait for the server.
+  enum class Late : std::uint8_t { No, Claims, Server };
+
   // What is known of it, for an administrator.
   struct Info {
-    bool active = false;        // false: it is over
-    TimePoint end{};            // when it is due, at the latest
-    bool full_time = false;     // it cannot end earlier
-    bool early = false;         // no client is left that could claim anything
+    bool active = false;     // false: it is over
+    TimePoint end{};         // when it is due, unless it goes on
+    bool full_time = false;  // it cannot end earlier, but at an administrator's word
+    bool early = false;      // no client is left that could claim anything
+    bool by_administrator = false;
+    Late late = Late::No;
+    Duration more{};            // for how long it may go on because of that
     std::uint64_t clients = 0;  // of version 4, that have claimed something
     std::uint64_t claims = 0;   // opens, locks and delegations that were claimed, and granted
   };
-  // Told that it has begun, was made longer, or has ended, on the thread that noticed.
+  // Told that it has begun, was made longer, goes on past its time (once for each cause), or has
+  // ended, on the thread that noticed.
   using Told = UniqueFunction<void(const Info&)>;
   // Before it begins.
   void tell(Told told) { told_ = std::move(told); }
@@ -52,22 +67,7 @@ class GracePeriod {
 
   // Begins it, or makes it longer. `full_time`: some client that may reclaim never says that it is
   // done.
-  void begin(TimePoint end, bool full_time) {
-    Info begun;
-    {
-      const BriefLock lock(mutex_);
-      if (!info_.active) info_ = {}, ++period_;
-      info_.active = true;
-      info_.end = std::max(info_.end, end);
-      info_.full_time |= full_time;
-      info_.early = finishing_ = false;
-      ++number_;
-      active_.store(true, std::memory_order_release);
-      begun = info_;
-    }
-    if (watch_) watch_();
-    if (told_) told_(begun);
-  }
+  void begin(TimePoint end, bool full_time);
   // A host was granted what it claims.
   void claimed() {
     const BriefLock lock(mutex_);
@@ -80,33 +80,36 @@ class GracePeriod {
     if (mark != period_) ++info_.clients;
     mark = period_;
   }
+  // Whether a client whose mark this is has claimed something in this period.
+  bool has_claimed(const std::uint64_t& mark) {
+    const BriefLock lock(mutex_);
+    return mark == period_;
+  }
+
+  // A claim that the server works on, of somebody who may claim: what came in time is not too late
+  // because it takes long. The period outlives it. Finds no memory: it is not made.
+  class Claim {
+   public:
+    Claim(GracePeriod& period, TimePoint now);
+    Claim(const Claim&) = delete;
+    Claim& operator=(const Claim&) = delete;
+    ~Claim();
+
+   private:
+    GracePeriod& period_;
+    std::list<TimePoint> place_;  // between being made and being put in, and behind being taken out
+    std::list<TimePoint>::iterator at_;
+  };
+  // A client, or a host, that may claim was asked to come again: the server cannot decide now.
+  void held_up(TimePoint now);
+
   bool active() const { return active_.load(std::memory_order_acquire); }
   // The same, and ends it where it is due.
-  bool active(TimePoint now) {
-    if (!active()) return false;
-    std::uint64_t number = 0;
-    {
-      const BriefLock lock(mutex_);
-      if (now < info_.end || finishing_ || !active()) return active();
-      finishing_ = true;
-      number = number_;
-    }
-    if (finish_)
-      finish_(number, now);
-    else
-      end(number);
-    return active();
-  }
+  bool active(TimePoint now);
   // All who could claim something have said that they are done.
-  void nobody_left(TimePoint now) {
-    {
-      const BriefLock lock(mutex_);
-      if (info_.full_time || !info_.active) return;
-      info_.early |= now < info_.end;
-      info_.end = std::min(info_.end, now);
-    }
-    active(now);
-  }
+  void nobody_left(TimePoint now);
+  // An administrator ends it, whoever may still claim something. False: there is none.
+  bool end_by_administrator(TimePoint now);
 
   // Whether this is the number of the last to begin, and it is due: else what was to be written at
   // its end is not to be written.
@@ -115,17 +118,7 @@ class GracePeriod {
     return number == number_ && finishing_;
   }
   // Nothing happens when another period has begun since.
-  void end(std::uint64_t number) {
-    Info ended;
-    {
-      const BriefLock lock(mutex_);
-      if (number != number_ || !info_.active) return;
-      info_.active = finishing_ = false;
-      active_.store(false, std::memory_order_release);
-      ended = info_;
-    }
-    if (told_) told_(ended);
-  }
+  void end(std::uint64_t number);
   void put_off(std::uint64_t number, TimePoint until) {
     const BriefLock lock(mutex_);
     if (number != number_) return;
@@ -134,12 +127,23 @@ class GracePeriod {
   }
 
  private:
+  bool goes_on(TimePoint now);
+  bool go_on(TimePoint until, TimePoint now, Duration& left);
+
   BriefMutex mutex_;
   std::atomic<bool> active_{false};  // as in info_, for those who ask without the mutex
   Info info_;
   bool finishing_ = false;
+  bool at_once_ = false;      // nothing that comes in, or waits, makes it go on
   std::uint64_t number_ = 0;  // of begin() calls
   std::uint64_t period_ = 0;  // of those that did not make a period longer
+  Duration more_for_claims_{};
+  Duration claims_left_{}, server_left_{};  // of these limits
+  bool told_claims_ = false, told_server_ = false;
+  std::uint64_t claims_seen_ = 0;
+  // When that was last seen to rise, and when somebody was asked to come again.
+  TimePoint claimed_ = TimePoint::min(), held_up_ = TimePoint::min();
+  std::list<TimePoint> in_progress_;  // when they began
   Finish finish_;
   Watch watch_;
   Told told_;

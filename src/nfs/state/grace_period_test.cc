@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace stag::nfs::state {
@@ -177,6 +179,135 @@ TEST(Nfs4GracePeriod, counts_what_is_reclaimed_and_by_how_many_clients) {
   EXPECT_EQ(grace.info().claims, 0u);
   grace.claimed(anna);
   EXPECT_EQ(grace.info().clients, 1u);
+}
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// Looked at each second from the start on, as servers do. How long it lasts; nullopt: a day.
+template <class EachSecond>
+std::optional<seconds> lasts(GracePeriod& grace, EachSecond each) {
+  for (seconds since{}; since < std::chrono::hours(24); since += seconds(1)) {
+    if (!grace.active(kStart + since)) return since;
+    each(since);
+  }
+  return std::nullopt;
+}
+
+struct Claimed : GracePeriod {
+  Claimed() {
+    set_more_for_claims(kPeriod);
+    tell([this](const Info& info) {
+      if (info.active && info.late == Late::Claims) texts.push_back("claims");
+      if (info.active && info.late == Late::Server) texts.push_back("server");
+      if (!info.active) texts.push_back("ended");
+    });
+    begin(kStart + kPeriod, false);
+  }
+  Texts texts;
+};
+
+// RFC 8881 8.4.2.1: time may be added to it for reclaims.
+TEST(Nfs4GracePeriod, goes_on_while_claims_come_in_for_twice_its_length_at_most) {
+  Claimed grace;
+  std::uint64_t mark = 0;
+  EXPECT_EQ(lasts(grace, [&](seconds) { grace.claimed(mark); }), 2 * kPeriod);
+  EXPECT_EQ(grace.texts, (Texts{"claims", "ended"}));
+}
+
+TEST(Nfs4GracePeriod, ends_soon_after_the_last_claim_and_in_time_where_that_was_long_ago) {
+  for (const auto& [last, length] : {std::pair{seconds(30), seconds(90)},
+                                     {seconds(84), seconds(90)},
+                                     {seconds(120), seconds(126)}}) {
+    Claimed grace;
+    EXPECT_EQ(lasts(grace,
+                    [&, last = last](seconds since) {
+                      if (since <= last) grace.claimed();
+                    }),
+              length)
+        << last.count();
+  }
+}
+
+TEST(Nfs4GracePeriod, goes_on_for_a_claim_in_progress_for_five_minutes_at_most) {
+  for (const seconds ends : {seconds(95), seconds(1000)}) {
+    Claimed grace;
+    std::optional<GracePeriod::Claim> claim(std::in_place, grace, kStart + seconds(80));
+    const auto length = lasts(grace, [&](seconds since) {
+      if (since == ends) claim.reset();
+    });
+    EXPECT_EQ(length, ends == seconds(95) ? seconds(100) : seconds(90 + 300));
+    EXPECT_EQ(grace.texts, (Texts{"server", "ended"}));
+  }
+}
+
+// Linux comes again after 15 seconds.
+TEST(Nfs4GracePeriod, goes_on_while_the_server_asks_those_who_claim_to_come_again) {
+  Claimed grace;
+  EXPECT_EQ(lasts(grace,
+                  [&](seconds since) {
+                    if (since.count() % 15 == 0 && since <= seconds(150))
+                      grace.held_up(kStart + since);
+                  }),
+            seconds(170));
+  EXPECT_EQ(grace.texts, (Texts{"server", "ended"}));
+}
+
+TEST(Nfs4GracePeriod, counts_what_the_server_held_up_and_what_came_in_apart) {
+  Claimed grace;
+  EXPECT_EQ(lasts(grace,
+                  [&](seconds since) {
+                    if (since < seconds(380)) grace.held_up(kStart + since);
+                    if (since >= seconds(380)) grace.claimed();
+                  }),
+            seconds(90 + 300) + kPeriod);
+  EXPECT_EQ(grace.texts, (Texts{"server", "claims", "ended"}));
+}
+
+// Its claims, one after the other, are no sign that the server is slow.
+TEST(Nfs4GracePeriod, is_not_held_up_by_claims_that_begin_where_others_have_just_been_granted) {
+  Claimed grace;
+  std::optional<GracePeriod::Claim> claim;
+  EXPECT_EQ(lasts(grace,
+                  [&](seconds since) {
+                    claim.emplace(grace, kStart + since);
+                    grace.claimed();
+                  }),
+            2 * kPeriod);
+}
+
+TEST(Nfs4GracePeriod, ends_at_once_when_nobody_is_left_though_it_would_go_on) {
+  Claimed grace;
+  grace.held_up(kStart);
+  grace.claimed();
+  grace.nobody_left(kStart);
+  EXPECT_FALSE(grace.active());
+}
+
+TEST(Nfs4GracePeriod, ends_at_an_administrator_s_word_whoever_may_still_claim_something) {
+  Claimed grace;
+  grace.begin(kStart + kPeriod, true);
+  const GracePeriod::Claim claim(grace, kStart);
+  EXPECT_TRUE(grace.end_by_administrator(kStart));
+  EXPECT_FALSE(grace.active());
+  EXPECT_TRUE(grace.info().by_administrator);
+  EXPECT_FALSE(grace.end_by_administrator(kStart)) << "there is none";
+  grace.begin(kStart + kPeriod, false);
+  EXPECT_TRUE(grace.active(kStart + kPeriod - milliseconds(1))) << "another one";
+  EXPECT_FALSE(grace.info().by_administrator);
+}
+
+TEST(Nfs4GracePeriod, ends_at_an_administrator_s_word_once_what_must_be_written_is) {
+  GracePeriod grace;
+  Deferred finish(grace);
+  grace.begin(kStart + kPeriod, false);
+  EXPECT_TRUE(grace.end_by_administrator(kStart));
+  EXPECT_TRUE(grace.active());
+  grace.put_off(finish.asked.at(0), kStart + seconds(5));
+  grace.held_up(kStart + seconds(5));
+  EXPECT_TRUE(grace.active(kStart + seconds(5)));
+  grace.end(finish.asked.at(1));
+  EXPECT_FALSE(grace.active());
 }
 
 }  // namespace

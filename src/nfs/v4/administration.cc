@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <coroutine>
+#include <map>
 #include <memory>
 #include <new>
+#include <utility>
 
 #include "nfs/v4/callback/back_channel.h"
 
@@ -71,6 +73,33 @@ std::vector<ListedClient> Administration::clients(std::uint32_t shard, TimePoint
 std::optional<ListedClient> Administration::client(state::ClientId id, TimePoint now) const {
   auto found = look(id, now);
   if (found) shared_.files.count_held({&id, 1}, {&found->held, 1});
+  return found;
+}
+
+std::size_t Administration::count_awaited() const {
+  const recovery::Recovery* const recovery = shared_.options.recovery;
+  return recovery == nullptr || !grace() ? 0 : recovery->awaited(0).all;
+}
+
+std::vector<AwaitedClient> Administration::awaited(std::size_t most, TimePoint now) const {
+  std::vector<AwaitedClient> found;
+  if (count_awaited() == 0) return found;
+  std::map<recovery::ClientOwner, std::size_t> places;
+  for (recovery::ClientOwner& owner : shared_.options.recovery->awaited(most).owners) {
+    places.emplace(owner, found.size());
+    found.push_back({std::move(owner), std::nullopt, false});
+  }
+  for (std::uint32_t shard = 0; shard < state::Clients::kShards; ++shard)
+    for (const state::ClientId id : shared_.clients.ids(shard)) {
+      auto info = shared_.clients.info(id, now);
+      const state::LifePtr life = shared_.clients.life(id);
+      if (!info || life == nullptr || !info->confirmed) continue;
+      const auto place = places.find({info->co_ownerid, info->principal});
+      if (place == places.end()) continue;
+      AwaitedClient& of = found[place->second];
+      of.client = std::move(info);
+      of.claimed = shared_.options.grace->has_claimed(life->claimed_in);
+    }
   return found;
 }
 

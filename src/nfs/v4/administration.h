@@ -21,6 +21,14 @@ struct ListedClient {
   std::string_view callbacks;  // none, unknown, up, down, fault
 };
 
+// An owner that is recorded, and has not said that it is done: the grace period waits for it.
+struct AwaitedClient {
+  recovery::ClientOwner owner;
+  // Of that owner, since this server has the records; nullopt: it has not come yet.
+  std::optional<state::ClientInfo> client;
+  bool claimed = false;  // it has reclaimed something in this period
+};
+
 class Administration {
  public:
   explicit Administration(SharedState& shared) : shared_(shared) {}
@@ -50,6 +58,14 @@ class Administration {
   void expire(state::ClientId id, TimePoint now, UniqueFunction<void(EndedByAdmin)> done) {
     shared_.end_by_admin(id, now, std::move(done));
   }
+  // `most` of them at most; empty outside of a grace period.
+  std::vector<AwaitedClient> awaited(std::size_t most, TimePoint now) const;
+  // All of them.
+  std::size_t count_awaited() const;
+  // Ends the grace period as soon as the records are written; whoever is awaited then reclaims
+  // nothing any more. False: there is none.
+  bool end_grace(TimePoint now) { return shared_.options.grace->end_by_administrator(now); }
+  bool grace() const { return shared_.options.grace->active(); }
   bool holds(const state::Stateid& stateid) const {
     return shared_.files.holder(stateid) != nullptr;
   }

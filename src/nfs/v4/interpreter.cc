@@ -7,6 +7,7 @@
 #include "nfs/v4/compound/limit_notes.h"
 #include "nfs/v4/compound_results.h"
 #include "nfs/v4/foreign_handles.h"
+#include "nfs/v4/held_up_claims.h"
 #include "nfs/v4/machine_cleanup.h"
 #include "nfs/v4/operation_list.h"
 #include "nfs/v4/ops/delegations.h"
@@ -203,6 +204,8 @@ class Interpreter {
     ++next_;
     if (status != v4::NFS4_OK && runs_ && is_unreachable(entry.number, status)) [[unlikely]]
       give_back_unreachable(entry);
+    if (status == v4::NFS4ERR_DELAY && entry.number == v4::OP_PUTFH) [[unlikely]]
+      note_held_up(compound_, list_.entries());
   }
 
   // Linux's client asks for attributes before it gives something back, and takes it for given back

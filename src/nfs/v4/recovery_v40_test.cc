@@ -4,6 +4,7 @@
 #include "nfs/recovery/recovery.h"
 #include "nfs/v4/administration.h"
 #include "testing/nfs/nfs40_callbacks_fixture.h"
+#include "testing/nfs/silent_names.h"
 #include "testing/vfs/posix_backend.h"
 
 namespace stag::nfs::nfs4 {
@@ -36,6 +37,7 @@ class Start40 : public stag::testing::Nfs40Served {
   using Nfs40Served::as;
   using Nfs40Served::client_;
   using Nfs40Served::close;
+  using Nfs40Served::context_;
   using Nfs40Served::lock;
   using Nfs40Served::loop_;
   using Nfs40Served::nfs4_;
@@ -384,6 +386,37 @@ TEST_F(Nfs40Restart, a_client_that_had_something_revoked_is_not_recorded_again) 
   EXPECT_EQ(first.renew(first.client_), v4::NFS4_OK);
   EXPECT_EQ(first.open_file(1, "new", "a second owner").status, v4::NFS4_OK);
   EXPECT_EQ(reclaimed_after_a_restart(), v4::NFS4ERR_RECLAIM_BAD);
+}
+
+// RFC 7530 9.6.2. Behind the PUTFH that is refused stands whose it is.
+TEST_F(Nfs40Restart, the_grace_period_goes_on_while_no_name_service_answers_for_who_may_reclaim) {
+  const auto names = std::make_shared<stag::testing::SilentNames>();
+  Start40& second = restart_with_a_lock();
+  second.watch();
+  names->open_to_names(second.context_, store_);
+  second.client_ = second.set_up_client("a client", 2);
+  for (Duration passed{}; passed < 2 * kFullTime; passed += std::chrono::seconds(15)) {
+    EXPECT_EQ(second.reclaim(opened_.handle, "owner").status, v4::NFS4ERR_DELAY);
+    second.loop_.pass(std::chrono::seconds(15));
+  }
+  names->answers = true;
+  static_cast<void>(second.reclaim(opened_.handle, "owner"));
+  reclaimed_ = second.reclaim(opened_.handle, "owner");
+  ASSERT_EQ(reclaimed_.status, v4::NFS4_OK);
+  EXPECT_EQ(second.reclaim_lock(reclaimed_), v4::NFS4_OK);
+}
+
+TEST_F(Nfs40Restart, nobody_is_kept_waiting_by_a_client_that_may_reclaim_nothing) {
+  const auto names = std::make_shared<stag::testing::SilentNames>();
+  Start40& second = restart_with_a_lock();
+  second.watch();
+  names->open_to_names(second.context_, store_);
+  second.client_ = second.set_up_client("another", 2);
+  for (Duration passed{}; passed <= kFullTime; passed += std::chrono::seconds(15)) {
+    EXPECT_EQ(second.reclaim(opened_.handle, "owner").status, v4::NFS4ERR_DELAY);
+    second.loop_.pass(std::chrono::seconds(15));
+  }
+  EXPECT_FALSE(second.grace());
 }
 
 }  // namespace

@@ -15,9 +15,6 @@ namespace stag::nfs::nfs4 {
 
 namespace {
 
-// How soon a grace period that could not be ended is tried to be ended again.
-constexpr Duration kGraceAgain = std::chrono::seconds(5);
-
 // How long after a lease a delegation has gone that was recalled, or a client that had lapsed.
 constexpr Duration kRevokedAfter = std::chrono::seconds(10);
 
@@ -360,12 +357,6 @@ std::optional<recovery::ClientOwner> SharedState::owner_of(state::ClientId clien
   return recovery::ClientOwner{std::move(identity->co_ownerid), std::move(identity->principal)};
 }
 
-void SharedState::admit(state::Life& life) const {
-  if (options.recovery == nullptr || !options.grace->active()) return;
-  const auto owner = owner_of(life.clientid);
-  if (owner && options.recovery->may_reclaim(*owner, life.clientid)) life.may_reclaim = true;
-}
-
 Task<v4::nfsstat4> SharedState::record(state::Life& life, Loop& loop, const void* asker) {
   if (options.recovery == nullptr || life.recorded.load() || life.forfeits()) co_return v4::NFS4_OK;
   state::LifePtr kept = clients.life(life.clientid);
@@ -426,75 +417,6 @@ void SharedState::remove_idle_records() const try {
   });
 } catch (const std::bad_alloc&) {
   // They stay, as after a crash.
-}
-
-namespace {
-
-// What they have not reclaimed is anybody's once their records are gone, and which that is nobody
-// wrote down.
-class CutOff final : public recovery::Recovery::GraceEnd {
- public:
-  explicit CutOff(const SharedState& shared) : shared_(shared) {}
-
-  struct Client {
-    state::LifePtr life;
-    recovery::ClientOwner owner;
-    bool spared = false;
-  };
-  std::vector<Client> clients;
-
-  void begin(const recovery::Recovery::Owners& incomplete) override {
-    if (incomplete.empty()) return;
-    for (std::uint32_t shard = 0; shard < state::Clients::kShards; ++shard)
-      for (const state::ClientId id : shared_.clients.ids(shard)) {
-        auto owner = shared_.owner_of(id);
-        state::LifePtr life = shared_.clients.life(id);
-        if (life != nullptr && owner && incomplete.contains(*owner))
-          clients.push_back({std::move(life), *std::move(owner)});
-      }
-  }
-  void cut_off() noexcept override {
-    for (const Client& each : clients) {
-      each.life->cut_off = true;
-      each.life->recorded = false;
-    }
-  }
-  void spare(const recovery::Recovery::Owners& done) noexcept override {
-    for (Client& each : clients) {
-      if (!done.contains(each.owner)) continue;
-      SharedState::not_cut_off(*each.life);
-      each.spared = true;
-    }
-  }
-
- private:
-  const SharedState& shared_;
-};
-
-}  // namespace
-
-// A client that was recorded before this start must not claim anything after the next one.
-void SharedState::finish_grace(std::uint64_t number, TimePoint now) {
-  try {
-    if (options.recovery->offload([this, number, now] { finish_recorded_grace(number, now); }))
-      return;
-  } catch (const std::bad_alloc&) {
-    // As where the worker refuses it.
-  }
-  options.grace->put_off(number, now + kGraceAgain);
-}
-
-// Blocks. A client that was done while its record was removed is recorded again, as by
-// RECLAIM_COMPLETE; one that is just being ended is recorded when it comes back.
-void SharedState::finish_recorded_grace(std::uint64_t number, TimePoint now) {
-  CutOff told(*this);
-  if (!options.recovery->finish_grace(*options.grace, number, told))
-    return options.grace->put_off(number, now + kGraceAgain);
-  for (CutOff::Client& each : told.clients) {
-    if (!each.spared || each.life->states.load() == 0 || each.life->ending.exchange(true)) continue;
-    const Ending ending(each.life);
-    attempt([&] { record_again(each.life, std::move(each.owner)); });
-  }
 }
 
 }  // namespace stag::nfs::nfs4

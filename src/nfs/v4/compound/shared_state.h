@@ -124,7 +124,7 @@ class SharedState {
 
   // A client that has just been confirmed, or wants to claim something: whether it may claim what
   // it had before a restart, or at a server whose clients were adopted.
-  void admit(state::Life& life) const;
+  bool admit(state::Life& life) const;
   // As the records name it; nullopt: it is gone.
   std::optional<recovery::ClientOwner> owner_of(state::ClientId client) const;
   // NFS4_OK once the client is in the records, so that it may be given something.

@@ -3,6 +3,7 @@
 #include "nfs/v4/ops/lock.h"
 
 #include "nfs/v4/compound/limit_notes.h"
+#include "nfs/v4/compound/reclaim.h"
 #include "nfs/v4/compound/reclaim_notes.h"
 #include "nfs/v4/compound/status.h"
 #include "nfs/v4/ops/operations.h"
@@ -28,8 +29,7 @@ Result<state::LockArgs, v4::nfsstat4> to_lock_args(const Compound& compound,
   to.new_lock_owner = args.locker.new_lock_owner;
   if (to.new_lock_owner) owner = args.locker.open_owner().lock_owner.owner.flatten();
   to.lock_owner = owner.bytes();
-  const auto meant = compound.meant(to.new_lock_owner ? args.locker.open_owner().open_stateid
-                                                      : args.locker.lock_owner().lock_stateid);
+  const auto meant = compound.meant(stateid_of(args.locker));
   if (!meant) return Failure{meant.error()};
   to.stateid = to_stateid(*meant);
   return to;
@@ -53,9 +53,11 @@ state::LockResult lock_everywhere(Compound& compound, const state::LockArgs& wan
 }  // namespace
 
 Task<v4::LOCK4res> lock(Compound& compound, v4::LOCK4args& args) {
+  const Reclaim reclaim(compound, args.reclaim);
   const OpenForLocks open = co_await open_for_locks(compound);
-  if (open.status != v4::NFS4_OK) co_return v4::LOCK4res{open.status, {}};
+  if (open.status != v4::NFS4_OK) co_return v4::LOCK4res{reclaim.ended(open.status), {}};
   v4::LOCK4res results = lock_now(compound, args);
+  static_cast<void>(reclaim.ended(results.status));
   if (results.status != v4::NFS4ERR_BAD_STATEID) co_return results;
   // No client has a stateid of an object that is no file: that is why.
   const ExportObject object = compound.object();

@@ -19,6 +19,12 @@ Task<v4::nfsstat4> lockable(const ExportObject& object);
 // While it is open.
 v4::LOCK4res lock_now(Compound& compound, const v4::LOCK4args& args);
 
+// The stateid that a LOCK comes with: of its open, or of its lock owner.
+inline const v4::stateid4& stateid_of(const v4::locker4& locker) {
+  return locker.new_lock_owner ? locker.open_owner().open_stateid
+                               : locker.lock_owner().lock_stateid;
+}
+
 // For LOCK and LOCKT.
 bool is_exclusive(v4::nfs_lock_type4 type);
 v4::LOCK4denied to_denied(const Compound& compound, const state::ConflictingLock& conflict);

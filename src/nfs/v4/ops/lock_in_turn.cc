@@ -1,5 +1,6 @@
 // LOCK and LOCKU of version 4.0 (RFC 7530 16.10, 16.12): in the turn of their lock owner, and a
 // LOCK that names a new one in that of its open owner, too (9.1.9).
+#include "nfs/v4/compound/reclaim.h"
 #include "nfs/v4/ops/lock.h"
 #include "nfs/v4/ops/operations.h"
 #include "nfs/v4/ops/owner_turn.h"
@@ -69,15 +70,24 @@ Results in_lock_turn(Compound& compound, const v4::stateid4& stateid, std::uint3
   return results;
 }
 
+v4::LOCK4res lock_in_turns(Compound& compound, const v4::LOCK4args& args, v4::nfsstat4 opened) {
+  if (args.locker.new_lock_owner) return lock_by_open_owner(compound, args, opened);
+  const v4::exist_lock_owner4& locker = args.locker.lock_owner();
+  return in_lock_turn<v4::LOCK4res>(compound, locker.lock_stateid, locker.lock_seqid,
+                                    OwnerOperation::Lock,
+                                    [&] { return lock_here(compound, args, opened); });
+}
+
 }  // namespace
 
 Task<v4::LOCK4res> lock_in_turn(Compound& compound, v4::LOCK4args& args) {
+  // A client that cannot be identified is refused in the turn of its owner.
+  if (args.reclaim) static_cast<void>(compound.identify(stateid_of(args.locker)));
+  const Reclaim reclaim(compound, args.reclaim);
   const OpenForLocks open = co_await open_for_locks(compound);
-  if (args.locker.new_lock_owner) co_return lock_by_open_owner(compound, args, open.status);
-  const v4::exist_lock_owner4& locker = args.locker.lock_owner();
-  co_return in_lock_turn<v4::LOCK4res>(compound, locker.lock_stateid, locker.lock_seqid,
-                                       OwnerOperation::Lock,
-                                       [&] { return lock_here(compound, args, open.status); });
+  const v4::LOCK4res results = lock_in_turns(compound, args, open.status);
+  static_cast<void>(reclaim.ended(results.status));
+  co_return results;
 }
 
 v4::LOCKU4res locku_in_turn(Compound& compound, v4::LOCKU4args& args) {

@@ -1,6 +1,7 @@
 // OPEN (RFC 8881 18.16) of regular files: the file is found or made, the caller's permission is
 // checked, then its share is reserved; the last step is a delegation, where there can be one.
 #include "nfs/v4/compound/limit_notes.h"
+#include "nfs/v4/compound/reclaim.h"
 #include "nfs/v4/compound/reclaim_notes.h"
 #include "nfs/v4/compound/status.h"
 #include "nfs/v4/ops/delegations.h"
@@ -85,17 +86,20 @@ Task<v4::OPEN4res> open_file(Compound& compound, v4::OPEN4args& args, Delegating
     co_return v4::OPEN4res{bad, {}};
   if (std::holds_alternative<const PseudoFs::Node*>(compound.current()))
     co_return v4::OPEN4res{check_on_pseudo_fs(compound, args), {}};
+  const Reclaim reclaim(compound, args.claim.claim == v4::CLAIM_PREVIOUS);
   // Before anything is made.
   if (const v4::nfsstat4 refused = co_await check_claim(compound, args); refused != v4::NFS4_OK)
-    co_return v4::OPEN4res{refused, {}};
+    co_return v4::OPEN4res{reclaim.ended(refused), {}};
   constexpr int kTries = 8;
   for (int i = 1;; ++i) {
     const OpenTargetFound target = co_await find_target(compound, args);
-    if (!target) co_return v4::OPEN4res{target.error(), {}};
+    if (!target) co_return v4::OPEN4res{reclaim.ended(target.error()), {}};
     v4::OPEN4res results = co_await open_target(compound, *target, args, delegating);
     // Another client has removed what the name led to; the client's own filehandle is a good one.
     const bool gone = results.status == v4::NFS4ERR_STALE && opens_by_name(args);
-    if (!gone || i == kTries) co_return results;
+    if (gone && i != kTries) continue;
+    static_cast<void>(reclaim.ended(results.status));
+    co_return results;
   }
 }
 

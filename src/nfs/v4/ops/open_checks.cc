@@ -40,10 +40,10 @@ v4::nfsstat4 check_on_pseudo_fs(const Compound& compound, const v4::OPEN4args& a
   return creates ? v4::NFS4ERR_ROFS : v4::NFS4ERR_NOENT;
 }
 
-// Whether the client may claim anything now, and is recorded so that it may claim it again.
+// Whether the client, which was admitted (Reclaim), may claim anything now, and is recorded so that
+// it may claim it again.
 Task<v4::nfsstat4> check_claim(Compound& compound, const v4::OPEN4args& args) {
   const bool reclaim = args.claim.claim == v4::CLAIM_PREVIOUS;
-  if (reclaim) compound.shared().admit(*compound.life());
   // No file is made in a grace period.
   const bool delegated = opens_by_delegation(args) && args.openhow.opentype == v4::OPEN4_NOCREATE;
   const state::Status claim =

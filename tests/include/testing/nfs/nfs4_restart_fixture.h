@@ -33,6 +33,7 @@ class Nfs4Start : public Nfs4Served {
   using Nfs4Served::as;
   using Nfs4Served::clientid_;
   using Nfs4Served::compound;
+  using Nfs4Served::context_;
   using Nfs4Served::create;
   using Nfs4Served::destroy_clientid;
   using Nfs4Served::destroy_session;
@@ -44,6 +45,7 @@ class Nfs4Start : public Nfs4Served {
   using Nfs4Served::Opened;
   using Nfs4Served::read_op;
   using Nfs4Served::reclaim_complete;
+  using Nfs4Served::Res;
   using Nfs4Served::run;
   using Nfs4Served::sequence;
   using Nfs4Served::session_args;
