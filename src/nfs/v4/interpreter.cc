@@ -98,11 +98,6 @@ bool is_unreachable(std::uint32_t number, v4::nfsstat4 status) {
                                     status == v4::NFS4ERR_WRONGSEC || status == v4::NFS4ERR_DELAY);
 }
 
-bool puts_filehandle(std::uint32_t number) {
-  return number == v4::OP_PUTFH || number == v4::OP_PUTROOTFH || number == v4::OP_PUTPUBFH ||
-         number == v4::OP_RESTOREFH;
-}
-
 // What only these may do to a filehandle of an export that does not take the caller's flavor. With
 // a saved one of such an export the current one is of another export (2.6.3.1.2).
 [[gnu::always_inline]] inline v4::nfsstat4 check_security(const Operation& row,
@@ -278,7 +273,7 @@ class Interpreter {
     const v4::nfsstat4 insecure =
         cleanup_.allows(entry.number) ? v4::NFS4_OK : check_security(*entry.row, compound_);
     if (insecure != v4::NFS4_OK) return insecure;
-    if (puts_filehandle(entry.number)) {
+    if (entry.puts_filehandle()) {
       compound_.set_puts_foreign(names_source(list_.entries(), index));
       compound_.set_security(cleanup_.any()
                                  ? Compound::Security::Deferred

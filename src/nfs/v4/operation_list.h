@@ -18,6 +18,11 @@ class OperationList {
     // Whether it may be changing something while it waits. An OPEN that makes no file asks whether
     // its client is still there before it gives anything.
     bool may_change() const;
+    // Whether it makes another filehandle the current one.
+    bool puts_filehandle() const {
+      return number == v4::OP_PUTFH || number == v4::OP_PUTROOTFH || number == v4::OP_PUTPUBFH ||
+             number == v4::OP_RESTOREFH;
+    }
   };
 
   OperationList() = default;
