@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "endpoint/client.h"
@@ -64,11 +65,12 @@ TEST_P(EndpointFlood, leaves_open_files_for_clients_of_other_hosts) {
   ConnectOptions connecting;
   listening.transport = connecting.connector.transport = GetParam().transport;
   connecting.binding = kBinding;
-  for (const bool changed : {false, true}) {
+  // As they are, a share that follows, and one that is lowered with what all may have.
+  for (const auto& [all, of_one] : {std::pair{0u, 0u}, {10'000u, 0u}, {800u, 200u}}) {
     const testing::FewFiles few(120);
     auto listener = listen(server, {"127.0.0.1", 0}, listening);
     ASSERT_TRUE(listener.ok());
-    if (changed) listener->limit_connections(10'000, 0);
+    if (all != 0) listener->limit_connections(all, of_one);
     const Flood flood(listener->address(), GetParam().said, 70);
     auto client = connect(listener->address(), connecting);
     ASSERT_TRUE(client.ok()) << client.error().message();

@@ -65,15 +65,18 @@ struct Listener::State {
   // Where the process runs out of open files nobody gets in; a limit on connections that is reached
   // before keeps out the one address that has too many.
   template <class Number>
-  Number within_open_files(Number connections) const {
-    if (!takes_open_files) return connections;
+  void keep_within_open_files(Number& all, Number& per_peer) const {
     const std::uint64_t most = net::connections_within(net::open_files_limit());
-    return static_cast<Number>(std::min<std::uint64_t>(connections, most));
+    if (!takes_open_files || all <= most) return;
+    // 0 is a share of what all have.
+    if (per_peer != 0)
+      per_peer = static_cast<Number>(std::max<std::uint64_t>(1, per_peer * most / all));
+    all = static_cast<Number>(most);
   }
   Reason serve_tcp(Result<net::TcpListener, Reason> listener, const ListenOptions& options) {
     if (!listener) return listener.error();
     rpc::tcp::ServerOptions tcp_options = options.tcp;
-    tcp_options.max_connections = within_open_files(tcp_options.max_connections);
+    keep_within_open_files(tcp_options.max_connections, tcp_options.max_connections_per_peer);
     tcp = rpc::tcp::TcpServer::serve(loop(), *std::move(listener), service, loops->all(),
                                      tcp_options);
     address = tcp->local();
@@ -98,7 +101,7 @@ struct Listener::State {
       if (socket) iwarp->adopt(std::move(socket));
       fabric = std::move(iwarp);
       rdma_options.transport = for_software(rdma_options.transport);
-      rdma_options.max_connections = within_open_files(rdma_options.max_connections);
+      keep_within_open_files(rdma_options.max_connections, rdma_options.max_connections_per_peer);
     }
     if (options.tap != nullptr) fabric = fabric::capture::captured(std::move(fabric), options.tap);
     auto server = std::make_unique<rpc::rdma::Server>(service, rdma_options);
@@ -183,7 +186,7 @@ void Listener::limit_stalls(Duration limit) {
 }
 
 void Listener::limit_connections(std::uint32_t all, std::uint32_t per_peer) {
-  all = state_->within_open_files(all);
+  state_->keep_within_open_files(all, per_peer);
   run_on(state_->loop(), [&] {
     if (state_->tcp != nullptr) state_->tcp->limit_connections(all, per_peer);
     if (state_->rdma != nullptr) state_->rdma->limit_connections(all, per_peer);

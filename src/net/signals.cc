@@ -71,11 +71,10 @@ struct SignalWatch::State {
     struct sigaction before {};
     // Only a number that is no signal can fail.
     STAG_CHECK(sigaction(number, nullptr, &before) == 0);
-    // nohup(1), and shells for what they run in the background: what ends the terminal, or is typed
-    // there, does not end this process.
-    const bool of_terminal = number == SIGHUP || number == SIGINT;
-    if (of_terminal && before.sa_handler == SIG_IGN && std::ranges::count(requests, number) == 0)
-      return;
+    // nohup(1): what ends the terminal does not end this process. SIGINT is ignored by all that a
+    // script runs in the background, which it may end by it all the same.
+    const bool of_nohup = number == SIGHUP && before.sa_handler == SIG_IGN;
+    if (of_nohup && std::ranges::count(requests, number) == 0) return;
     sigaction(number, &action, nullptr);
     replaced.emplace_back(number, before);
   }

@@ -21,8 +21,8 @@ void hold_signal(int number);
 // From construction to destruction the named signals no longer have their default effect on the
 // process; instead `on_signal` runs on the loop's thread, once for each arrival (arrivals close
 // together may be merged). Signals that are held are taken while it exists, and held again
-// afterwards. SIGHUP and SIGINT stay ignored where they are, unless they are among the `requests`,
-// which ask for something else than the end. One at a time in a process, on one thread.
+// afterwards. SIGHUP stays ignored where it is, unless it is among the `requests`, which ask for
+// something else than the end. One at a time in a process, on one thread.
 class SignalWatch {
  public:
   SignalWatch(EpollLoop& loop, std::initializer_list<int> signals,

@@ -25,17 +25,17 @@ TEST(SignalWatch, hears_the_next_signal_although_there_was_no_memory_for_the_one
   EXPECT_EQ(heard, (std::vector<int>{SIGUSR1, SIGUSR2}));
 }
 
-// As nohup(1) does, and what a shell does for what it runs in the background.
-class TerminalIgnored {
+// As nohup(1) has SIGHUP, and a script SIGINT of what it runs in the background.
+class Ignored {
  public:
-  TerminalIgnored() {
+  Ignored() {
     for (const int signal : {SIGHUP, SIGINT}) std::signal(signal, SIG_IGN);
   }
-  ~TerminalIgnored() {
+  ~Ignored() {
     for (const int signal : {SIGHUP, SIGINT}) std::signal(signal, SIG_DFL);
   }
-  TerminalIgnored(const TerminalIgnored&) = delete;
-  TerminalIgnored& operator=(const TerminalIgnored&) = delete;
+  Ignored(const Ignored&) = delete;
+  Ignored& operator=(const Ignored&) = delete;
 };
 
 std::vector<int> heard_of(std::initializer_list<int> requests) {
@@ -53,10 +53,10 @@ std::vector<int> heard_of(std::initializer_list<int> requests) {
   return heard;
 }
 
-TEST(SignalWatch, leaves_ignored_what_a_terminal_sends_unless_it_is_a_request) {
-  const TerminalIgnored ignored;
-  EXPECT_EQ(heard_of({}), (std::vector<int>{SIGTERM}));
-  EXPECT_EQ(heard_of({SIGHUP}), (std::vector<int>{SIGHUP, SIGTERM}));
+TEST(SignalWatch, leaves_SIGHUP_ignored_unless_it_is_a_request) {
+  const Ignored ignored;
+  EXPECT_EQ(heard_of({}), (std::vector<int>{SIGINT, SIGTERM}));
+  EXPECT_EQ(heard_of({SIGHUP}), (std::vector<int>{SIGHUP, SIGINT, SIGTERM}));
   struct sigaction action {};
   sigaction(SIGHUP, nullptr, &action);
   EXPECT_EQ(action.sa_handler, SIG_IGN);

@@ -688,9 +688,8 @@ class Interruptions(Case):
         content = bytes(3 << 20)
         # So much that it has been at work, and knows its signals.
         copy.stdin.write(content)
-        for sent in harness.OF_TERMINALS:
-            copy.send_signal(sent)
-            self.assertTrue(harness.is_ignored(copy, sent))
+        copy.send_signal(signal.SIGHUP)
+        self.assertTrue(harness.is_ignored(copy, signal.SIGHUP))
         self.assertEqual(copy.communicate(content, timeout=harness.PATIENCE), (None, b""))
         self.assertEqual((copy.returncode, self.read(self.there("x"))), (0, content + content))
 

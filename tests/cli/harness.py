@@ -21,11 +21,9 @@ import unittest
 STAG = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else None
 # A program that is built with sanitizers writes nothing of these to standard error, where tests count lines.
 os.environ.setdefault("LSAN_OPTIONS", f"print_suppressions=0:suppressions={os.path.join(os.path.dirname(os.path.abspath(__file__)), 'leaks_of_libraries.txt')}")
-OF_TERMINALS = (signal.SIGHUP, signal.SIGINT)
-# Whoever began the tests may have had these ignored (nohup, a shell's "&"), and programs leave it at that.
-for each in OF_TERMINALS:
-    if signal.getsignal(each) == signal.SIG_IGN:
-        signal.signal(each, lambda *_: None)
+# Whoever began the tests may have had it ignored (nohup), and programs leave it at that.
+if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, lambda *_: None)
 SKIPPED = 77
 PATIENCE = 120  # seconds until something that should come is given up
 
@@ -84,8 +82,8 @@ def sees_descriptors(process):
 
 
 def ignore_terminal():
-    """In a new process, before its program begins: as nohup has it, and a shell what it runs in the background."""
-    for each in OF_TERMINALS:
+    """In a new process, before its program begins: SIGHUP as nohup has it, SIGINT as a script has it for what it runs in the background."""
+    for each in (signal.SIGHUP, signal.SIGINT):
         signal.signal(each, signal.SIG_IGN)
 
 

@@ -277,9 +277,12 @@ class Trouble(Foreground):
     def test_with_a_mount_that_came_while_the_server_was_waited_for_is_told(self):
         with socket.create_server(("127.0.0.1", 0)) as early:
             port = early.getsockname()[1]
-            mounting = subprocess.Popen([harness.STAG, "mount", "-o", "retry=10", f"nfs://127.0.0.1:{port}/files?version=4.2", self.directory],
-                                        stderr=subprocess.PIPE, text=True)
+            mounting = subprocess.Popen(
+                [harness.STAG, "mount", "-o", "retry=10", "--log-file", self.at("log"), f"nfs://127.0.0.1:{port}/files?version=4.2", self.directory],
+                stderr=subprocess.PIPE, text=True, preexec_fn=harness.ignore_terminal, start_new_session=True)
             early.accept()[0].close()
+            # To the mount in the background, too: by nohup it goes on when its terminal is closed.
+            os.killpg(mounting.pid, signal.SIGHUP)
         self.mount()
         server = harness.Server([f"/files={self.there()},no_root_squash"], self.at("state"), ports=("--rdma-port", str(port), "--tcp-port", "0"))
         self.addCleanup(server.end)

@@ -240,7 +240,7 @@ class MountCommand final : public Command {
       if (!parent) return failed(parent.error());
       if (*parent) return **parent;
       // logrotate(8) sends it, also where the mount was begun by nohup(1).
-      if (!log_file_.empty()) std::signal(SIGHUP, SIG_DFL);
+      if (!log_file_.empty()) begun_by_nohup_ = std::signal(SIGHUP, SIG_DFL) == SIG_IGN;
     }
     start_log();
     return on_loop([this](Run& run) { return serve(run); });
@@ -284,7 +284,8 @@ class MountCommand final : public Command {
 
   // In the background no terminal sends it, but logrotate(8).
   bool goes_on_after(int signal) const override {
-    if (signal != SIGHUP || !background_.without_terminal()) return false;
+    if (signal != SIGHUP) return false;
+    if (!background_.without_terminal()) return begun_by_nohup_;
     if (!log_file_.empty()) reopen_log();
     return true;
   }
@@ -354,6 +355,7 @@ class MountCommand final : public Command {
   std::string whole_url_;  // with what the options say of it
   std::vector<std::string> options_;
   bool foreground_ = false;
+  bool begun_by_nohup_ = false;
   std::string log_file_, log_level_ = "info";
   UniqueFd errors_;
   RemoteOptions remote_{.timeout = kForEver, .delegations = true, .hard = true};

@@ -1,6 +1,7 @@
 #include "nfs/client/session/spread_channel.h"
 
 #include <new>
+#include <utility>
 
 #include "nfs/proto/nfs3.h"
 #include "rpc/client.h"
@@ -32,11 +33,26 @@ rpc::Channel& SpreadChannel::next(bool elsewhere) {
       last = (last + 1) % channels_.size();
       One& one = channels_[last];
       if (!any && one.elsewhere != elsewhere) continue;
-      if (one.channel->limits()) return *one.channel;
-      if (!one.connecting) connect(one);
+      if (is_up(one)) return *one.channel;
     }
   }
   return *channels_[last].channel;
+}
+
+// A connection that was lost proves itself by a NULL call: one that is made again may be turned
+// away at once, again and again, with the calls that it was given meanwhile.
+bool SpreadChannel::is_up(One& one) {
+  const bool connected = one.channel->limits().has_value();
+  const std::uint64_t lost = one.channel->connections_lost();
+  const bool proven = connected && std::exchange(one.lost, lost) == lost;
+  if (!proven && !one.connecting) connect(one);
+  return proven && !one.connecting;
+}
+
+std::optional<rpc::ChannelLimits> SpreadChannel::limits() const {
+  for (const One& one : channels_)
+    if (auto limits = one.channel->limits()) return limits;
+  return std::nullopt;
 }
 
 void SpreadChannel::connect(One& one) {

@@ -35,7 +35,8 @@ class SpreadChannel final : public rpc::Channel {
   Task<void> close() override;
   // On those that are there: a server calls back by whichever a session was made by.
   void serve_reverse(rpc::Service& service) override;
-  std::optional<rpc::ChannelLimits> limits() const override { return first().limits(); }
+  // Of the first one that is connected.
+  std::optional<rpc::ChannelLimits> limits() const override;
   std::uint64_t connections_lost() const override;
   Loop& loop() override { return first().loop(); }
   rpc::TransportKind kind() const override { return first().kind(); }
@@ -46,8 +47,10 @@ class SpreadChannel final : public rpc::Channel {
     std::unique_ptr<rpc::Channel> channel;
     bool elsewhere = false;
     bool connecting = false;  // a NULL call waits for the connection
+    std::uint64_t lost = 0;   // connections, when calls last went by it
   };
   rpc::Channel& next(bool elsewhere);
+  bool is_up(One& one);
   void connect(One& one);
   static Task<void> connected(One& one);
 

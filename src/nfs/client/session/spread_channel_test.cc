@@ -44,6 +44,8 @@ class CountedChannel final : public rpc::Channel {
     if (cut) connect_anew();
     while (down && !closed_) {
       co_await sleep_for(loop(), std::chrono::seconds(1));
+      if (message.deadline && loop().now() >= *message.deadline)
+        co_return Failure{rpc::CallError::transport(Reason::TimedOut, where())};
       if (down_for != 0 && --down_for == 0) down = false;
     }
     co_return co_await channel_->call(message);
@@ -54,7 +56,7 @@ class CountedChannel final : public rpc::Channel {
   }
   void serve_reverse(rpc::Service&) override { serves_reverse = true; }
   std::optional<rpc::ChannelLimits> limits() const override {
-    if (down) return std::nullopt;
+    if (down && !made_in_vain) return std::nullopt;
     return rpc::ChannelLimits{};
   }
   std::uint64_t connections_lost() const override { return lost; }
@@ -73,7 +75,8 @@ class CountedChannel final : public rpc::Channel {
   int calls = 0;
   std::vector<std::uint32_t> xids;
   bool down = false;
-  int down_for = 0;  // so many seconds that a call waits; 0: without end
+  bool made_in_vain = false;  // while it is down: there is a connection, and it is closed at once
+  int down_for = 0;           // so many seconds that a call waits; 0: without end
   bool serves_reverse = false;
   std::uint64_t lost = 0;
 
@@ -450,6 +453,28 @@ TEST_F(SpreadSession, does_not_use_a_connection_to_another_server) {
   }
 }
 
+// A server that turns it away, as one beyond a limit, does so when it has been made.
+TEST_F(SpreadSession, gives_no_call_to_a_connection_that_is_made_again_in_vain) {
+  for (const char* version : {"3", "4.0", "4.2"}) {
+    testing::Nfs4Instance served(loop_, std::make_shared<vfs::MemoryFileSystem>());
+    const bool by_session = std::string_view(version) != "3";
+    Connections nfs(loop_, {by_session ? &served.server : &server_});
+    const auto session =
+        opened(nfs, std::string("nfs://server/data?proto=tcp&connections=3&version=") + version);
+    ASSERT_TRUE(session);
+    CountedChannel& turned_away = *nfs.channels[1];
+    turned_away.down = turned_away.made_in_vain = true;
+    turned_away.down_for = 1000;
+    turned_away.lost = 1;
+    EXPECT_EQ(calls_of(nfs, *session, 8)[1], 1)
+        << version << ": the NULL call that has it prove itself";
+    turned_away.down = false;
+    loop_.pass(std::chrono::seconds(1));
+    EXPECT_EQ(calls_of(nfs, *session, 9), (Calls{3, 3, 3})) << version;
+    run(spread_closed(*session));
+  }
+}
+
 // Version 4 by a mechanism that protects the calls: with integrity the session is bound to each
 // connection by the machine credential alone (RFC 8881 2.10.8.3).
 struct SpreadByKerberos : SpreadSession {
@@ -539,6 +564,25 @@ TEST_F(SpreadSession, destroys_its_session_by_connections_that_were_made_anew) {
     run(spread_closed(*session));
     EXPECT_EQ(clients_of(served), 0u) << connections;
   }
+}
+
+TEST_F(SpreadByKerberos, waits_for_no_connection_that_is_made_again_in_vain) {
+  const auto served = served_by(loop_);
+  Connections nfs(loop_, {&served->server});
+  const auto session = opened_as(KRB5I, nfs, "connections=3&version=4.2");
+  ASSERT_TRUE(session);
+  CountedChannel& turned_away = *nfs.channels[1];
+  turned_away.down = turned_away.made_in_vain = true;
+  turned_away.down_for = 1000;
+  turned_away.lost = 1;
+  for (CountedChannel* channel : nfs.channels) channel->connect_anew();
+  const TimePoint before = loop_.now();
+  calls_of(nfs, *session, 8);
+  EXPECT_LT(loop_.now() - before, std::chrono::seconds(10));
+  turned_away.down = false;
+  loop_.pass(std::chrono::seconds(1));
+  run(spread_closed(*session));
+  EXPECT_EQ(clients_of(*served), 0u);
 }
 
 Task<Ok> protocol_closed(nfs4::Nfs4& protocol, SpreadChannel& spread) {

@@ -12,6 +12,8 @@ namespace {
 constexpr OperationContext kBinding{"bind the connection to the session", {}};
 constexpr OperationContext kJoining{"have another connection join", {}};
 constexpr OperationContext kDestroying{"end the session", {}};
+// How long one of several connections may take for it, which may be lost again meanwhile.
+constexpr Duration kBindPatience = std::chrono::seconds(5);
 // Times that the connection is bound to a session that is to be destroyed; it may be lost again.
 constexpr int kMostRebinds = 4;
 
@@ -58,17 +60,22 @@ rpc::Channel& SessionClient::connected(bool called_back) const {
 
 // Which of several connections a call goes by, and so which one the server found unbound, is not
 // known: where only the machine credential binds them, all that are there are bound. What comes of
-// the first one, by which callbacks come, counts.
+// the first one, by which callbacks come, counts. One that does not answer keeps nobody: it is
+// bound when a call by it finds that it has to be.
 Task<Outcome<SessionClient::Attempt>> SessionClient::bind_each(OperationContext context,
                                                                Request& request,
                                                                rpc::CallOptions call) {
   bool bound = false;
   Outcome<Attempt> came = Attempt{};
+  rpc::CallOptions brief = call;
+  brief.timeout = kBindPatience;
   for (std::size_t i = session_.is_protected() ? connections_.size() : 0; i-- > 0;) {
     rpc::Channel& connection = *connections_[i].channel;
     if (!connection.limits()) continue;
-    came = co_await alone_by(connection, context, request, call);
-    if (!came || came->fate != Fate::Go || came->status != v4::NFS4_OK) co_return came;
+    Outcome<Attempt> here = co_await alone_by(connection, context, request, brief);
+    if (!here) continue;
+    came = std::move(here);
+    if (came->fate != Fate::Go || came->status != v4::NFS4_OK) co_return came;
     bound = true;
   }
   if (!bound) came = co_await alone_by(connected(true), context, request, call);
