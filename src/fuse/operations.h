@@ -154,6 +154,8 @@ class Operations {
   // Then nobody closes what is open, nor removes what was removed while it was open. Until `end`
   // what was written is made safe first.
   Task<void> close_all(CancelToken end);
+  // That part of it, which may begin while others ask for something yet.
+  Task<void> make_written_safe(CancelToken end);
   const UnstableWrites& unstable_writes() const { return unstable_writes_; }
 
  private:

@@ -306,14 +306,21 @@ Task<bool> UnstableWrites::make_safe(std::uint64_t number) {
 Task<void> UnstableWrites::make_all_safe(Loop& loop, CancelToken end) {
   std::vector<std::uint64_t> numbers;
   for (const auto& [number, written] : files_written_) numbers.push_back(number);
-  for (const std::uint64_t number : numbers) {
-    for (;;) {
-      const bool safe = co_await make_safe(number);
-      if (safe || end.cancelled()) break;
-      co_await pause(loop, kAgain, end);
-    }
-  }
+  // Side by side: that of another one may be on a file system that does not answer.
+  for (const std::uint64_t number : numbers) tasks_.add(made_safe(number, loop, end));
   co_await tasks_.join();
+}
+
+Task<void> UnstableWrites::made_safe(std::uint64_t number, Loop& loop, CancelToken end) {
+  for (;;) {
+    bool safe = false;
+    try {
+      safe = co_await make_safe(number);
+    } catch (const std::bad_alloc&) {
+    }
+    if (safe || end.cancelled()) break;
+    co_await pause(loop, kAgain, end);
+  }
 }
 
 std::uint64_t UnstableWrites::find_largest() const {

@@ -150,6 +150,7 @@ class UnstableWrites {
   std::uint64_t find_largest() const;
   void ask_for_room(std::uint64_t number);
   Task<void> make_room(std::uint64_t number);
+  Task<void> made_safe(std::uint64_t number, Loop& loop, CancelToken end);
 
   nfs::client::FileSystem& files_;
   Inodes& inodes_;

@@ -588,5 +588,23 @@ TEST(UnstableWrites, the_end_of_the_mount_commits_every_file) {
   EXPECT_EQ(world.unstable_writes.kept_bytes(), 0u);
 }
 
+TEST(UnstableWrites, are_committed_at_the_end_of_the_mount_although_another_COMMIT_hangs) {
+  for (const bool first_hangs : {true, false}) {
+    World world;
+    for (const std::uint64_t number : {kFile, kOther}) {
+      world.written(0, "one ", number);
+      world.written(4, "two", number);
+    }
+    world.hung = handle_of(first_hangs ? "file" : "other");
+    TaskGroup tasks;
+    tasks.add(world.unstable_writes.make_all_safe(world.scripted.loop, {}));
+    world.scripted.loop.pass(std::chrono::seconds(1));
+    EXPECT_EQ(world.unstable_writes.kept_end(first_hangs ? kOther : kFile), 0u);
+    EXPECT_EQ(world.unstable_writes.kept_bytes(), 3u);
+    world.join(tasks);
+    EXPECT_EQ(world.unstable_writes.kept_bytes(), 0u);
+  }
+}
+
 }  // namespace
 }  // namespace stag::fuse
