@@ -251,6 +251,10 @@ class Operations {
   Task<void> answer_list(Request& request, nfs::client::Handle object, bool defaults,
                          std::size_t most);
 
+  // Sets one of these; empty: takes it away.
+  Task<void> set_list(Request& request, std::uint64_t number, nfs::client::Handle object,
+                      bool defaults, std::vector<nfs::client::AclEntry> list);
+
   // The turn to change a new file: what sets its times is not overtaken by what else does.
   Task<std::optional<Turns::Turn>> turn_of_change(std::uint64_t number);
   Task<std::optional<Turns::Turn>> turn_of_write(std::uint64_t number);
