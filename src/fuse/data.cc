@@ -398,8 +398,7 @@ Task<bool> Operations::make_safe(Handle file) {
 }
 
 Task<void> Operations::write_changed_pages() {
-  for (const std::uint64_t number : open_files_.with_changed_pages())
-    static_cast<void>(co_await invalidations_.pages(number, 0));
+  co_await invalidations_.pages_of(open_files_.with_changed_pages());
 }
 
 Task<Outcome<Ok>> Operations::sync(std::uint64_t number, std::uint64_t opened) {

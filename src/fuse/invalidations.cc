@@ -2,6 +2,8 @@
 
 #include <new>
 
+#include "base/task_group.h"
+
 namespace stag::fuse {
 
 Task<bool> Invalidations::tell_by_thread(std::uint64_t number, std::int64_t from) {
@@ -30,6 +32,22 @@ Task<bool> Invalidations::pages(std::uint64_t number, std::uint64_t from) {
   if (stopped_) co_return true;
   const bool told = co_await tell_by_thread(number, static_cast<std::int64_t>(from));
   co_return told;
+}
+
+Task<void> Invalidations::pages_of(std::vector<std::uint64_t> numbers) {
+  TaskGroup files;
+  try {
+    for (const std::uint64_t number : numbers) files.add(all_pages(number));
+  } catch (const std::bad_alloc&) {  // those that have begun go on
+  }
+  co_await files.join();
+}
+
+Task<void> Invalidations::all_pages(std::uint64_t number) {
+  try {
+    static_cast<void>(co_await pages(number, 0));
+  } catch (const std::bad_alloc&) {  // as where there is no thread
+  }
 }
 
 void Invalidations::stop(UniqueFunction<void()> then) {

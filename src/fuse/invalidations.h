@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "base/cancel.h"
 #include "base/executor.h"
@@ -49,6 +50,8 @@ class Invalidations {
   // Ends when the kernel has dropped the pages from this offset on. False: no thread was there to
   // tell it, and the pages go with the next open(2), once it knows that the attributes are old.
   Task<bool> pages(std::uint64_t number, std::uint64_t from);
+  // The same of all pages of each of these files, side by side: the server of one may not answer.
+  Task<void> pages_of(std::vector<std::uint64_t> numbers);
   // The threads begin nothing more. Runs `then` when none of them tells the kernel anything: at
   // once, or after those that lock pages have all been told to give up.
   void stop(UniqueFunction<void()> then);
@@ -70,6 +73,7 @@ class Invalidations {
   };
 
  private:
+  Task<void> all_pages(std::uint64_t number);
   Task<bool> tell_by_thread(std::uint64_t number, std::int64_t from);
 
   Loop& loop_;

@@ -131,6 +131,31 @@ TEST(Invalidations,
   EXPECT_TRUE(kernel.threads.jobs.empty());
 }
 
+// One program has both mapped, and the server does not answer for the first.
+TEST(Invalidations, of_several_files_go_on_where_one_waits_for_the_server) {
+  Kernel kernel;
+  std::optional<Invalidations::Lock> first;
+  first.emplace(kernel.all, kernel.kFile, [] {});
+  kernel.tasks.add(kernel.all.pages_of({kernel.kFile, kernel.kOther}));
+  EXPECT_EQ(kernel.threads.jobs.size(), 1u);
+  kernel.go_on();
+  EXPECT_EQ(kernel.told, (std::vector<Kernel::Told>{{kernel.kOther, 0}}));
+  EXPECT_EQ(kernel.tasks.running(), 1u);
+  first->end();
+  kernel.go_on();
+  EXPECT_EQ(kernel.told, (std::vector<Kernel::Told>{{kernel.kOther, 0}, {kernel.kFile, 0}}));
+  EXPECT_EQ(kernel.tasks.running(), 0u);
+}
+
+// A thread stands still for the first.
+TEST(Invalidations, of_several_files_have_a_thread_each) {
+  Kernel kernel;
+  kernel.tasks.add(kernel.all.pages_of({kernel.kFile, kernel.kOther}));
+  EXPECT_EQ(kernel.threads.jobs.size(), 2u);
+  kernel.go_on();
+  EXPECT_EQ(kernel.tasks.running(), 0u);
+}
+
 TEST(Invalidations, that_are_none_let_what_is_read_go_on_until_the_mount_has_ended) {
   Kernel kernel;
   int given_up = 0, stopped = 0;

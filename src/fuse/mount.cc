@@ -201,6 +201,11 @@ Task<void> Mounted::flushed(Handle file, Completion<bool>& done) {
 Task<void> Mounted::settled(CancelSource& calls) {
   const LastCalls last(loop_, operations_.unstable_writes(), files_.lease(), calls);
   operations_.stop();
+  try {
+    // Of files whose server answers, though what is in progress on others may not end.
+    tasks_.add(operations_.make_written_safe(calls));
+  } catch (const std::bad_alloc&) {  // close_all() does it
+  }
   co_await tasks_.join();
   for (bool closed = false; !closed;) {
     try {

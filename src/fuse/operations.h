@@ -154,6 +154,8 @@ class Operations {
   // Then nobody closes what is open, nor removes what was removed while it was open. Until `end`
   // what was written is made safe first.
   Task<void> close_all(CancelToken end);
+  // That part of it, which may begin while others ask for something yet.
+  Task<void> make_written_safe(CancelToken end);
   const UnstableWrites& unstable_writes() const { return unstable_writes_; }
 
  private:
@@ -248,6 +250,10 @@ class Operations {
   // Answers with an access control list, or the one that what is new in a directory begins with.
   Task<void> answer_list(Request& request, nfs::client::Handle object, bool defaults,
                          std::size_t most);
+
+  // Sets one of these; empty: takes it away.
+  Task<void> set_list(Request& request, std::uint64_t number, nfs::client::Handle object,
+                      bool defaults, std::vector<nfs::client::AclEntry> list);
 
   // The turn to change a new file: what sets its times is not overtaken by what else does.
   Task<std::optional<Turns::Turn>> turn_of_change(std::uint64_t number);

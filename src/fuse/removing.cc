@@ -288,6 +288,10 @@ Task<void> Operations::remove(SillyFiles::Removal removal) {
   static_cast<void>(co_await files_.remove(name.directory, name.name));
 }
 
+Task<void> Operations::make_written_safe(CancelToken end) {
+  return unstable_writes_.make_all_safe(context_.loop, end);
+}
+
 Task<void> Operations::close_all(CancelToken end) {
   co_await closes_.end();
   co_await settling_.end();

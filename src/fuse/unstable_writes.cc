@@ -113,19 +113,11 @@ Task<Outcome<std::size_t>> UnstableWrites::write(std::uint64_t number, File file
   Pieces one;
   Piece& piece = one.emplace_back(*this, number, file, offset, data);
   const bool stable = std::exchange(written->next_is_stable, false);
-  bool kept = false, asked_for_room = false;
+  bool kept = false;
   for (;;) {
     while (written->rewriting) co_await written->waiters.change();
     const bool keeps = !stable || !written->pieces.empty();
-    const std::uint64_t largest =
-        keeps && !asked_for_room && !has_room(data.size()) ? find_largest() : 0;
-    if (largest != 0 && largest != number) {
-      // Programs that leave files open would keep the room from all others. Those of that file are
-      // told what came of it.
-      asked_for_room = true;
-      static_cast<void>(co_await commit(largest));
-      continue;
-    }
+    if (keeps && !has_room(data.size())) ask_for_room(number);
     kept = keeps && has_room(data.size()) && piece.keep(memory);
     // What is not kept must be newer than nothing that is.
     if (kept || written->pieces.empty()) break;
@@ -141,6 +133,24 @@ Task<Outcome<std::size_t>> UnstableWrites::write(std::uint64_t number, File file
     append(*written, one);
   }
   co_return sent;
+}
+
+// Programs that leave files open would keep the room from all others. It is there for later writes:
+// the file system of that file may not answer for as long as it likes.
+void UnstableWrites::ask_for_room(std::uint64_t number) {
+  if (making_room_) return;
+  const std::uint64_t largest = find_largest();
+  if (largest != 0 && largest != number) tasks_.add(make_room(largest));
+}
+
+// Those who write to the file are told what came of it.
+Task<void> UnstableWrites::make_room(std::uint64_t number) {
+  making_room_ = true;
+  try {
+    static_cast<void>(co_await commit(number));
+  } catch (const std::bad_alloc&) {  // the next one asks again
+  }
+  making_room_ = false;
 }
 
 void UnstableWrites::add(Written& written, Pieces& one) {
@@ -296,12 +306,20 @@ Task<bool> UnstableWrites::make_safe(std::uint64_t number) {
 Task<void> UnstableWrites::make_all_safe(Loop& loop, CancelToken end) {
   std::vector<std::uint64_t> numbers;
   for (const auto& [number, written] : files_written_) numbers.push_back(number);
-  for (const std::uint64_t number : numbers) {
-    for (;;) {
-      const bool safe = co_await make_safe(number);
-      if (safe || end.cancelled()) break;
-      co_await pause(loop, kAgain, end);
+  // Side by side: that of another one may be on a file system that does not answer.
+  for (const std::uint64_t number : numbers) tasks_.add(made_safe(number, loop, end));
+  co_await tasks_.join();
+}
+
+Task<void> UnstableWrites::made_safe(std::uint64_t number, Loop& loop, CancelToken end) {
+  for (;;) {
+    bool safe = false;
+    try {
+      safe = co_await make_safe(number);
+    } catch (const std::bad_alloc&) {
     }
+    if (safe || end.cancelled()) break;
+    co_await pause(loop, kAgain, end);
   }
 }
 

@@ -18,6 +18,7 @@
 #include "base/cancel.h"
 #include "base/loop.h"
 #include "base/task.h"
+#include "base/task_group.h"
 #include "base/unique_function.h"
 #include "fuse/buffers.h"
 #include "fuse/inodes.h"
@@ -43,8 +44,10 @@ class UnstableWrites {
   void set_on_given_up(OnGivenUp on_given_up) { on_given_up_ = std::move(on_given_up); }
 
   // Writes `data` to the file that the kernel knows as `number`, and yields how much of it. `data`
-  // is in `memory`, which is empty afterwards where it is kept. The first write after a commit() is
-  // stable: most files are written in one piece, and so are most records before an fsync(2).
+  // is in `memory`, which is empty afterwards where it is kept. Where there is no room it is
+  // stable, and a COMMIT of the file of which most is kept begins, for those that come later: no
+  // write waits for the COMMIT of another file. The first write after a commit() is stable: most
+  // files are written in one piece, and so are most records before an fsync(2).
   Task<nfs::client::Outcome<std::size_t>> write(std::uint64_t number, nfs::client::File file,
                                                 std::uint64_t offset, Memory& memory, Bytes data);
   // All that was written to the file is on stable storage, or lost. Where no Reply came it is kept,
@@ -69,7 +72,7 @@ class UnstableWrites {
   // The same. False: no Reply came, and what is kept may be written again.
   Task<bool> make_safe(std::uint64_t number);
   // Makes the data of all files safe, at the end of the mount; again and again where no Reply
-  // comes, until `end`.
+  // comes, until `end`. Nothing that this has begun goes on afterwards. One at a time.
   Task<void> make_all_safe(Loop& loop, CancelToken end);
 
   std::size_t kept_bytes() const { return kept_; }
@@ -145,6 +148,9 @@ class UnstableWrites {
   const Written* find(std::uint64_t number) const;
   // The file of which most is kept, of those without a COMMIT in progress; 0: there is none.
   std::uint64_t find_largest() const;
+  void ask_for_room(std::uint64_t number);
+  Task<void> make_room(std::uint64_t number);
+  Task<void> made_safe(std::uint64_t number, Loop& loop, CancelToken end);
 
   nfs::client::FileSystem& files_;
   Inodes& inodes_;
@@ -154,6 +160,8 @@ class UnstableWrites {
   std::size_t used_ = 0;  // bytes of memory
   std::unordered_map<std::uint64_t, Shared> files_written_;
   OnGivenUp on_given_up_;
+  bool making_room_ = false;
+  TaskGroup tasks_;
 };
 
 }  // namespace stag::fuse

@@ -285,11 +285,27 @@ void fill(World& world) {
 TEST(UnstableWrites, make_room_for_those_of_another_file_where_theirs_is_idle) {
   World world;
   fill(world);
-  for (std::uint64_t i = 0; i < 2; ++i) world.written(i << 20, std::string(1u << 20, 'y'), kOther);
+  for (std::uint64_t i = 0; i < 3; ++i) world.written(i << 20, std::string(1u << 20, 'y'), kOther);
   EXPECT_EQ(world.commits, 1);
   EXPECT_EQ(world.unstable, 3 + 1);
   EXPECT_EQ(world.unstable_writes.kept_end(kFile), 0u);
-  EXPECT_EQ(world.unstable_writes.kept_end(kOther), 2u << 20);
+  EXPECT_EQ(world.unstable_writes.kept_end(kOther), 3u << 20);
+}
+
+TEST(UnstableWrites, that_find_no_room_are_stable_and_wait_for_no_COMMIT_of_another_file) {
+  World world;
+  fill(world);
+  world.hung = handle_of("file");
+  const TimePoint before = world.scripted.loop.now();
+  for (std::uint64_t i = 0; i < 4; ++i) world.written(i << 20, std::string(1u << 20, 'y'), kOther);
+  EXPECT_LT(world.scripted.loop.now() - before, World::kHangs);
+  EXPECT_EQ(world.unstable, 3);
+  EXPECT_EQ(world.unstable_writes.kept_end(kFile), 4u << 20);
+  world.scripted.loop.pass(World::kHangs);
+  EXPECT_EQ(world.commits, 1);
+  EXPECT_EQ(world.unstable_writes.kept_end(kFile), 0u);
+  world.written(4u << 20, std::string(1u << 20, 'y'), kOther);
+  EXPECT_EQ(world.unstable, 3 + 1);
 }
 
 TEST(UnstableWrites, that_are_lost_where_they_make_room_are_told_to_those_who_wrote_them) {
@@ -570,6 +586,24 @@ TEST(UnstableWrites, the_end_of_the_mount_commits_every_file) {
   world.join(tasks);
   EXPECT_EQ(world.disk, "one two");
   EXPECT_EQ(world.unstable_writes.kept_bytes(), 0u);
+}
+
+TEST(UnstableWrites, are_committed_at_the_end_of_the_mount_although_another_COMMIT_hangs) {
+  for (const bool first_hangs : {true, false}) {
+    World world;
+    for (const std::uint64_t number : {kFile, kOther}) {
+      world.written(0, "one ", number);
+      world.written(4, "two", number);
+    }
+    world.hung = handle_of(first_hangs ? "file" : "other");
+    TaskGroup tasks;
+    tasks.add(world.unstable_writes.make_all_safe(world.scripted.loop, {}));
+    world.scripted.loop.pass(std::chrono::seconds(1));
+    EXPECT_EQ(world.unstable_writes.kept_end(first_hangs ? kOther : kFile), 0u);
+    EXPECT_EQ(world.unstable_writes.kept_bytes(), 3u);
+    world.join(tasks);
+    EXPECT_EQ(world.unstable_writes.kept_bytes(), 0u);
+  }
 }
 
 }  // namespace

@@ -276,6 +276,32 @@ std::string xattr_of(const std::vector<AclEntry>& list) {
   return bytes;
 }
 
+std::optional<std::vector<AclEntry>> list_of_xattr(std::string_view bytes) {
+  constexpr std::size_t kVersionBytes = 4, kEntryBytes = 8;
+  const auto number = [&bytes](std::size_t at, std::size_t size) {
+    std::uint32_t value = 0;
+    for (std::size_t i = size; i-- > 0;)
+      value = value << 8 | static_cast<std::uint8_t>(bytes[at + i]);
+    return value;
+  };
+  if (bytes.size() < kVersionBytes || (bytes.size() - kVersionBytes) % kEntryBytes != 0)
+    return std::nullopt;
+  if (number(0, kVersionBytes) != POSIX_ACL_XATTR_VERSION) return std::nullopt;
+  std::vector<AclEntry> list;
+  for (std::size_t at = kVersionBytes; at < bytes.size(); at += kEntryBytes) {
+    AclEntry entry{number(at, 2), number(at + 4, 4), number(at + 2, 2)};
+    const bool named = entry.tag == AclEntry::kUser || entry.tag == AclEntry::kGroup;
+    const bool known = named || entry.tag == AclEntry::kUserObject ||
+                       entry.tag == AclEntry::kGroupObject || entry.tag == AclEntry::kMask ||
+                       entry.tag == AclEntry::kOther;
+    const bool unset = entry.id == static_cast<std::uint32_t>(ACL_UNDEFINED_ID);
+    if (!known || entry.permissions > S_IRWXO || (named && unset)) return std::nullopt;
+    if (!named) entry.id = 0;
+    list.push_back(entry);
+  }
+  return list;
+}
+
 std::string one_word(std::string_view text) {
   std::string word;
   for (const char c : text) {

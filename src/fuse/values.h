@@ -49,6 +49,8 @@ std::optional<std::uint64_t> sought_in_data(std::uint64_t size, std::uint64_t of
 
 // An access control list as the kernel has it in an extended attribute.
 std::string xattr_of(const std::vector<nfs::client::AclEntry>& list);
+// The inverse; nullopt: these are no list's bytes. Whether it is complete is not looked at.
+std::optional<std::vector<nfs::client::AclEntry>> list_of_xattr(std::string_view bytes);
 
 // As libfuse has times for which the kernel may use something.
 inline double seconds_of(Duration duration) {

@@ -155,6 +155,37 @@ TEST(FuseList, has_its_entries_in_the_kernels_order_whatever_that_of_the_server)
             kSorted);
 }
 
+using ClientList = std::vector<nfs::client::AclEntry>;
+
+TEST(FuseList, of_the_kernel_is_that_of_the_server) {
+  using Entry = nfs::client::AclEntry;
+  const ClientList list{{Entry::kUserObject, 0, 6},  {Entry::kUser, 1500, 4},
+                        {Entry::kGroupObject, 0, 0}, {Entry::kGroup, 0x1234'5678, 1},
+                        {Entry::kMask, 0, 7},        {Entry::kOther, 0, 0}};
+  EXPECT_EQ(list_of_xattr(xattr_of(list)), list);
+  EXPECT_EQ(list_of_xattr(xattr_of({})), ClientList());
+}
+
+TEST(FuseList, that_is_cut_or_has_what_no_list_has_is_none) {
+  const auto is_none = [](std::string_view entry, char version = 2) {
+    std::string bytes(1, version);
+    bytes.append(3, '\0').append(entry);
+    return !list_of_xattr(bytes);
+  };
+  using namespace std::string_view_literals;
+  constexpr std::string_view kGood = "\2\0\7\0\1\0\0\0"sv;
+  EXPECT_FALSE(is_none(kGood));
+  EXPECT_TRUE(is_none(kGood, 1)) << "another version";
+  for (std::size_t size = 1; size < kGood.size(); ++size)
+    EXPECT_TRUE(is_none(kGood.substr(0, size))) << size;
+  EXPECT_TRUE(is_none("\3\0\7\0\1\0\0\0"sv)) << "two tags";
+  EXPECT_TRUE(is_none("\2\1\7\0\1\0\0\0"sv)) << "no tag";
+  EXPECT_TRUE(is_none("\2\0\10\0\1\0\0\0"sv)) << "no permission";
+  EXPECT_TRUE(is_none("\2\0\7\0\xff\xff\xff\xff"sv)) << "nobody's number";
+  EXPECT_FALSE(list_of_xattr("")) << "no version";
+  EXPECT_FALSE(list_of_xattr("\2\0\0"sv)) << "no version";
+}
+
 TEST(FuseAccess, is_what_the_flags_of_an_open_need) {
   EXPECT_EQ(access_of_open(O_RDONLY), access::kRead);
   EXPECT_EQ(access_of_open(O_WRONLY | O_APPEND), access::kModify);

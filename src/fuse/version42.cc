@@ -41,6 +41,10 @@ constexpr std::string_view kDefaultList = "system.posix_acl_default";
 
 constexpr std::size_t kEntriesOfMode = 3;  // of a list that says no more than it does
 
+bool is_list(std::string_view name) {
+  return name == kAccessList || name == kDefaultList;
+}
+
 bool can_have_xattrs(nfs::client::FileType type) {
   return type == nfs::client::FileType::Regular || type == nfs::client::FileType::Directory;
 }
@@ -62,8 +66,7 @@ Task<void> Operations::getxattr(fuse_req_t from, std::uint64_t number, std::stri
   Request request(context_, from);
   const Handle object = handle_of(request, number);
   if (object.empty()) co_return;
-  const bool is_list = name == kAccessList || name == kDefaultList;
-  if (is_list && options_.lists)
+  if (options_.lists && is_list(name))
     co_return co_await answer_list(request, object, name == kDefaultList, most);
   // The kernel itself looks for some of these, again and again.
   if (!name.starts_with(kUser)) co_return request.fail(ENODATA);
@@ -87,11 +90,39 @@ Task<void> Operations::answer_list(Request& request, Handle object, bool default
   request.fail(unsaid ? EACCES : ENODATA);
 }
 
+// One that is empty is none: the mode stays as it is.
+Task<void> Operations::set_list(Request& request, std::uint64_t number, Handle object,
+                                bool defaults, std::vector<AclEntry> list) {
+  Acls lists;
+  Outcome<Ok> done = Ok{};
+  const std::optional<Turns::Turn> turn = co_await turn_of_change(number);
+  if (defaults) {
+    Outcome<Acls> before = co_await files_.acls(object);
+    if (before)
+      lists = {std::move(before->access), std::move(list)};
+    else
+      done = Failure{before.error()};
+  } else {
+    lists.access = std::move(list);
+  }
+  if (done) {
+    done = co_await files_.set_acls(object, std::move(lists), defaults);
+    outdate(request, number);
+  }
+  if (!done && means_no_acls(done.error())) co_return request.fail(EOPNOTSUPP);
+  answer(request, done);
+}
+
 Task<void> Operations::setxattr(fuse_req_t from, std::uint64_t number, std::string name,
                                 std::string value, int flags) {
   Request request(context_, from);
   const Handle object = handle_of(request, number);
   if (object.empty()) co_return;
+  if (options_.lists && is_list(name)) {
+    std::optional<std::vector<AclEntry>> list = list_of_xattr(value);
+    if (!list) co_return request.fail(EINVAL);
+    co_return co_await set_list(request, number, object, name == kDefaultList, *std::move(list));
+  }
   if (!name.starts_with(kUser)) co_return request.fail(EOPNOTSUPP);
   const XattrMode mode = flags & XATTR_CREATE    ? XattrMode::Create
                          : flags & XATTR_REPLACE ? XattrMode::Replace
@@ -126,6 +157,8 @@ Task<void> Operations::removexattr(fuse_req_t from, std::uint64_t number, std::s
   Request request(context_, from);
   const Handle object = handle_of(request, number);
   if (object.empty()) co_return;
+  if (options_.lists && is_list(name))
+    co_return co_await set_list(request, number, object, name == kDefaultList, {});
   if (!name.starts_with(kUser)) co_return request.fail(EOPNOTSUPP);
   const Outcome<Ok> removed = co_await files_.remove_xattr(object, name.substr(kUser.size()));
   if (!removed) co_return request.fail(removed.error());

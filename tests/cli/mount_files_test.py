@@ -139,6 +139,47 @@ class Files(Mounted):
                 self.assertEqual((found["listed", 1500], found["listed", 1001]), (0, errno.EACCES), "by its list")
                 self.assertEqual((found["shared", 1500], found["shared", 1001]), (errno.EACCES, 0), "by its mode")
 
+    @unittest.skipIf(os.geteuid() != 0 or not shutil.which("setfacl"), "only root may share, and setfacl(1) is needed")
+    def test_keep_their_lists_in_copies_and_take_others_where_users_share_a_mount(self):
+        self.write(self.there("listed"), b"content")
+        if subprocess.run(["setfacl", "-m", "u:1500:rw,g::r,o::-", self.there("listed")], stderr=subprocess.DEVNULL).returncode != 0:
+            self.skipTest("the folder's file system has no lists")
+        run = lambda *words: subprocess.run(words, check=True, stdout=subprocess.PIPE, timeout=PATIENCE).stdout
+        listed = lambda place, name: run("getfacl", "-ncEp", "--omit-header", place(name))
+        mode = lambda place, name: stat.S_IMODE(os.stat(place(name)).st_mode)
+        expected = listed(self.there, "listed")
+        self.assertIn(b"user:1500:rw-", expected)
+        for version in VERSIONS:
+            with self.subTest(version=version):
+                self.mount("-o", "allow_other", url=self.url() + "&version=" + version)
+                for how in ("-p", "-a"):
+                    run("cp", how, self.here("listed"), self.here("copy"))
+                    self.assertEqual((listed(self.there, "copy"), listed(self.here, "copy")), (expected, expected), how)
+                self.assertEqual(mode(self.here, "copy"), 0o660)
+                stranger = {"cwd": self.directory, "user": 1500, "group": 1500, "extra_groups": []}
+                refused = subprocess.run(["setfacl", "-m", "u:1501:rw", "copy"], stderr=subprocess.PIPE, timeout=PATIENCE, **stranger)
+                self.assertIn(b"Operation not permitted", refused.stderr)
+                self.assertEqual(listed(self.there, "copy"), expected)
+                run("setfacl", "-m", "m::r", self.here("copy"))
+                self.assertEqual((mode(self.here, "copy"), mode(self.there, "copy")), (0o640, 0o640), "the kernel asks again")
+                run("setfacl", "-b", self.here("copy"))
+                self.assertEqual(listed(self.there, "copy"), b"user::rw-\ngroup::r--\nother::---\n\n")
+                with self.assertRaises(OSError) as none:
+                    os.getxattr(self.here("copy"), "system.posix_acl_access")
+                self.assertEqual(none.exception.errno, errno.ENODATA)
+                os.mkdir(self.here("folder"), 0o750)
+                before = listed(self.there, "folder")
+                run("setfacl", "-d", "-m", "u:1500:rwx", self.here("folder"))
+                self.assertIn(b"default:user:1500:rwx", listed(self.there, "folder"))
+                self.assertEqual((listed(self.here, "folder"), mode(self.there, "folder")), (listed(self.there, "folder"), 0o750))
+                run("setfacl", "-m", "u:1500:rx", self.here("folder"))
+                self.assertIn(b"default:user:1500:rwx", listed(self.there, "folder"))
+                run("setfacl", "-x", "u:1500", "-k", self.here("folder"))
+                self.assertEqual(listed(self.there, "folder").replace(b"mask::r-x\n", b""), before)
+                os.unlink(self.here("copy"))
+                os.rmdir(self.here("folder"))
+                self.good("umount", self.directory)
+
     @unittest.skipIf(os.geteuid() != 0, "only root calls as root, and becomes another user")
     def test_are_open_to_whom_their_modes_let_in_where_the_server_tells_no_lists(self):
         # The server hears of a program that it does not serve.

@@ -14,8 +14,8 @@ struct VolatileServer {
     namespace v3 = nfs::v3;
     scripted.on<v3::NFSPROC3_WRITE>(
         [this](const v3::WRITE3args& args, v3::WRITE3res& res) { write(args, res); });
-    scripted.on<v3::NFSPROC3_COMMIT>(
-        [this](const v3::COMMIT3args& args, v3::COMMIT3res& res) { commit(args, res); });
+    scripted.server.add<v3::NFSPROC3_COMMIT>(
+        [this](rpc::CallContext&, v3::COMMIT3args args) { return committed(std::move(args)); });
     scripted.on<v3::NFSPROC3_SETATTR>([this](const v3::SETATTR3args& args, v3::SETATTR3res& res) {
       if (args.new_attributes.size.set_it) disk.resize(args.new_attributes.size.size());
       res.resok() = {};
@@ -38,6 +38,15 @@ struct VolatileServer {
     res.resok().count = count;
     res.resok().committed = stable;
     res.resok().verf = verifier();
+  }
+  // Later, so that calls overlap.
+  Task<nfs::v3::COMMIT3res> committed(nfs::v3::COMMIT3args args) {
+    const auto file = nfs::client::Handle::from(args.file.data.bytes());
+    const Duration takes = file && *file == hung ? kHangs : std::chrono::milliseconds(1);
+    co_await sleep_for(scripted.loop, takes);
+    nfs::v3::COMMIT3res res{};
+    commit(args, res);
+    co_return res;
   }
   void commit(const nfs::v3::COMMIT3args& args, nfs::v3::COMMIT3res& res) {
     ++commits;
@@ -62,6 +71,8 @@ struct VolatileServer {
     return verifier;
   }
 
+  static constexpr Duration kHangs = std::chrono::hours(1);
+
   nfs::client::Scripted scripted;
   std::string disk;    // what survives
   std::string memory;  // what READ would see
@@ -70,6 +81,7 @@ struct VolatileServer {
   int restarts_before_commit = 0;  // so many COMMITs find that it has restarted
   std::uint32_t most = 1u << 20;   // bytes that one WRITE takes
   bool disk_fails = false, always_stable = false;
+  nfs::client::Handle hung;  // of the file whose COMMITs take so long
 };
 
 }  // namespace stag::testing
