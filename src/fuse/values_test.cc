@@ -157,7 +157,7 @@ TEST(FuseList, has_its_entries_in_the_kernels_order_whatever_that_of_the_server)
 
 using ClientList = std::vector<nfs::client::AclEntry>;
 
-TEST(FuseList, of_the_kernel_is_that_of_the_server) {
+TEST(FuseList, is_read_from_what_the_kernel_has) {
   using Entry = nfs::client::AclEntry;
   const ClientList list{{Entry::kUserObject, 0, 6},  {Entry::kUser, 1500, 4},
                         {Entry::kGroupObject, 0, 0}, {Entry::kGroup, 0x1234'5678, 1},
