@@ -132,7 +132,7 @@ TEST(Invalidations,
 }
 
 // One program has both mapped, and the server does not answer for the first.
-TEST(Invalidations, of_several_files_go_on_where_one_waits_for_the_server) {
+TEST(Invalidations, go_on_for_other_files_where_one_waits_for_the_server) {
   Kernel kernel;
   std::optional<Invalidations::Lock> first;
   first.emplace(kernel.all, kernel.kFile, [] {});
@@ -148,7 +148,7 @@ TEST(Invalidations, of_several_files_go_on_where_one_waits_for_the_server) {
 }
 
 // A thread stands still for the first.
-TEST(Invalidations, of_several_files_have_a_thread_each) {
+TEST(Invalidations, have_a_thread_each_for_several_files) {
   Kernel kernel;
   kernel.tasks.add(kernel.all.pages_of({kernel.kFile, kernel.kOther}));
   EXPECT_EQ(kernel.threads.jobs.size(), 2u);
