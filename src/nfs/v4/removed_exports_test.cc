@@ -298,6 +298,22 @@ TEST_F(Nfs4UndecidedClient, keeps_its_delegation_for_as_long_as_it_comes_again) 
   EXPECT_EQ(states().at(0).revoked, state::Status::DelegRevoked);
 }
 
+TEST_F(Nfs4UndecidedClient, keeps_others_out_by_its_delegation_for_five_minutes_more_at_most) {
+  read_delegation();
+  serve_to_names();
+  context_.gate->recall(states().at(0).file, state::Touch::Write);
+  const auto comes_again = [&] {
+    EXPECT_EQ(run({putfh(handle_), read_op({}, 0, 1)}).status, v4::NFS4ERR_DELAY);
+    loop_.pass(10s);
+    return states().at(0).revoked;
+  };
+  state::Status revoked = state::Status::Ok;
+  int times = 0;
+  while (revoked == state::Status::Ok && times < 60) revoked = comes_again(), ++times;
+  EXPECT_EQ(revoked, state::Status::DelegRevoked);
+  EXPECT_GT(times, 30);
+}
+
 class Nfs40RemovedExport : public Removing<Nfs40CallbacksServed> {
  protected:
   // A delegation of one file, and of another one an open with a lock.

@@ -16,6 +16,9 @@ constexpr Duration kGrantTravels = std::chrono::seconds(2);
 // Linux, told to come later, does so after 15 seconds at most.
 constexpr Duration kOthersComeAgain = std::chrono::seconds(30);
 constexpr Duration kNoneForWhoKeepsThem = std::chrono::minutes(5);
+// For so long in all revocation is put off: who has the names of its own address answered by nobody
+// keeps others out no longer.
+constexpr Duration kPutOffAtMost = std::chrono::minutes(5);
 
 // As the holder knows it.
 v4::nfs_fh4 handle_of(const SharedState& shared, const state::FileKey& file) {
@@ -34,7 +37,8 @@ DelegationRecall::DelegationRecall(SharedState& shared, const state::Recall& rec
 }
 
 void DelegationRecall::put_off(TimePoint now) {
-  until_ = std::max(until_, now + kOthersComeAgain);
+  const TimePoint lease = asked_ + std::chrono::seconds(shared_.options.lease_seconds);
+  until_ = std::max(until_, std::min(now + kOthersComeAgain, lease + kPutOffAtMost));
 }
 
 void DelegationRecall::fill(v4::nfs_cb_argop4& operation) const {
