@@ -31,7 +31,8 @@ struct StoreQuestion {
         asked(attributes) {
     kept.keep(object);
     object.worker_time = nullptr;
-    object.connection = life != nullptr ? static_cast<const void*>(life.get()) : this;
+    // Those who have no client ID share what a client has.
+    object.connection = life != nullptr ? static_cast<const void*>(life.get()) : &object.store();
     ++*pending;
   }
   StoreQuestion(const StoreQuestion&) = delete;
