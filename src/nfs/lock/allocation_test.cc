@@ -445,17 +445,25 @@ TEST_F(GrantMemory, running_out_in_LOCK_keeps_programs_out_no_longer_than_others
   }
 }
 
-class UpkeepMemory : public LockServiceFixture {};
+class UpkeepMemory : public LockServiceFixture {
+ protected:
+  // That kA has, and kB waits for.
+  LockService::LockId awaited_lock() {
+    EXPECT_EQ(lock(kA), nlm::NLM4_GRANTED);
+    EXPECT_EQ(lock(kB, true), nlm::NLM4_BLOCKED);
+    peers_.called = {};
+    file_ = service_->files().at(0);
+    return LockService::id_of(file_, service_->held(file_).at(0));
+  }
+
+  FileKey file_{};
+};
 
 TEST_F(UpkeepMemory, that_runs_out_when_a_lock_ends_has_the_waiter_told_though_nobody_calls) {
   using namespace std::chrono_literals;
   for (std::size_t n = 1;; ++n) {
     ASSERT_LT(n, 200u);
-    ASSERT_EQ(lock(kA), nlm::NLM4_GRANTED) << n;
-    ASSERT_EQ(lock(kB, true), nlm::NLM4_BLOCKED) << n;
-    const FileKey file = service_->files().at(0);
-    const LockService::LockId id = LockService::id_of(file, service_->held(file).at(0));
-    peers_.called = {};
+    const LockService::LockId id = awaited_lock();
     bool done = false;
     stag::testing::allocations_until_failure = n;
     try {
@@ -463,7 +471,7 @@ TEST_F(UpkeepMemory, that_runs_out_when_a_lock_ends_has_the_waiter_told_though_n
     } catch (const std::bad_alloc&) {
     }
     const bool failed = std::exchange(stag::testing::allocations_until_failure, 0) == 0;
-    const auto held = service_->held(file);
+    const auto held = service_->held(file_);
     if (!held.empty() && held.front().owner->client.address == kA) {
       ASSERT_FALSE(done) << n;
       ASSERT_TRUE(service_->release(id).has_value()) << n;
@@ -483,15 +491,11 @@ TEST_F(UpkeepMemory, that_is_not_there_to_look_again_soon_has_the_waiter_told_at
   int late = 0;
   for (std::size_t n = 1;; ++n) {
     ASSERT_LT(n, 200u);
-    ASSERT_EQ(lock(kA), nlm::NLM4_GRANTED) << n;
-    ASSERT_EQ(lock(kB, true), nlm::NLM4_BLOCKED) << n;
-    const FileKey file = service_->files().at(0);
-    const LockService::LockId id = LockService::id_of(file, service_->held(file).at(0));
-    peers_.called = {};
+    const LockService::LockId id = awaited_lock();
     stag::testing::failed_allocations = 0;
     runs_out(n, true, [&] { service_->release(id); });
     const bool failed = stag::testing::failed_allocations != 0;
-    if (service_->held(file).empty()) {
+    if (service_->held(file_).empty()) {
       const Timer other = loop_.after(1h, [] {});  // in the place of one that has fired
       runs_out(1, true, [&] { drain(loop_); });
       loop_.pass(1s);
@@ -514,10 +518,7 @@ TEST_F(UpkeepMemory, that_runs_out_in_NLM_GRANTED_leaves_no_lock_with_a_host_tha
   for (const bool lasting : {false, true})
     for (std::size_t n = 1;; ++n) {
       ASSERT_LT(n, 200u);
-      ASSERT_EQ(lock(kA), nlm::NLM4_GRANTED) << n;
-      ASSERT_EQ(lock(kB, true), nlm::NLM4_BLOCKED) << n;
-      const FileKey file = service_->files().at(0);
-      ASSERT_TRUE(service_->release(LockService::id_of(file, service_->held(file).at(0)))) << n;
+      ASSERT_TRUE(service_->release(awaited_lock())) << n;
       stag::testing::failed_allocations = 0;
       runs_out(n, lasting, [&] {
         drain(loop_);

@@ -47,6 +47,13 @@ class LocksAndPrograms : public testing::NfsServerTest {
     service_->add_programs(server_);
     file_ = create(mounted("/programs"), "file", 0666);
   }
+
+  void have_b_wait_and_get_it() {
+    ASSERT_EQ(lock(kA, 0, 10), NLM4_GRANTED);
+    ASSERT_EQ(lock(kB, 0, 10, true), NLM4_BLOCKED);
+    ASSERT_EQ(unlock(kA, 0, 10), NLM4_GRANTED);
+    ASSERT_TRUE(server_has(0, 9, Mode::Exclusive)) << "it is B's";
+  }
   ~LocksAndPrograms() override {
     loop_.run([](LockService& service) -> Task<Ok> {
       co_await service.stop();
@@ -166,20 +173,14 @@ TEST_F(LocksAndPrograms, FREE_ALL_gives_the_range_back_to_local_programs) {
 }
 
 TEST_F(LocksAndPrograms, a_range_goes_back_to_programs_when_NLM_GRANTED_reaches_nobody) {
-  ASSERT_EQ(lock(kA, 0, 10), NLM4_GRANTED);
-  ASSERT_EQ(lock(kB, 0, 10, true), NLM4_BLOCKED);
-  ASSERT_EQ(unlock(kA, 0, 10), NLM4_GRANTED);
-  ASSERT_TRUE(server_has(0, 9, Mode::Exclusive)) << "it is B's";
+  have_b_wait_and_get_it();
   loop_.pass(4min);
   EXPECT_TRUE(server_has(0, 9, Mode::None));
   EXPECT_EQ(locks().open, 0);
 }
 
 TEST_F(LocksAndPrograms, a_range_goes_back_to_programs_by_CANCEL_of_a_LOCK_that_was_granted) {
-  ASSERT_EQ(lock(kA, 0, 10), NLM4_GRANTED);
-  ASSERT_EQ(lock(kB, 0, 10, true), NLM4_BLOCKED);
-  ASSERT_EQ(unlock(kA, 0, 10), NLM4_GRANTED);
-  ASSERT_TRUE(server_has(0, 9, Mode::Exclusive)) << "it is B's";
+  have_b_wait_and_get_it();
   EXPECT_EQ(cancel(kB, 0, 10), NLM4_GRANTED);
   EXPECT_TRUE(server_has(0, 9, Mode::None));
   EXPECT_EQ(locks().open, 0);

@@ -183,8 +183,8 @@ struct Recall {
 };
 
 // What is reclaimed, claimed by a delegation or left of a range that is unlocked in part is held
-// against twice the limits of a client and of all (decision 0085). While clients are
-// served, Files::change_limits() replaces those from `states_of_client` to `delegations`.
+// against twice the limits of a client and of all (decision 0085). While clients are served,
+// Files::change_limits() replaces those from `states_of_client` to `delegations`.
 struct StateLimits {
   std::uint32_t states_of_client = 65536;  // opens, lock stateids, byte ranges; beyond: Delay
   std::uint32_t states_of_address = 262144;
