@@ -73,7 +73,7 @@ class Pair {
     for (const LifePtr& life : lives_) life->phase = Life::Phase::Ended;
     for (const LifePtr& life : lives_) files_.release(*life);
     for (const LifePtr& life : unreleased_) files_.release(*life);
-    real_.grace->active(TimePoint::max());
+    real_.grace->end_by_administrator(now_);
   }
 
   void perform(const Step& step) {
@@ -164,7 +164,7 @@ class Pair {
       life->phase = Life::Phase::Ended;
       files_.release(*life);
     }
-    real_.grace->active(TimePoint::max());
+    real_.grace->end_by_administrator(now_);
     model_.restarted();
     if (model_.grace) real_.grace->begin(now_ + kGrace, model_.full_time);
     for (int client = 0; client < kClients; ++client) begin(client, false);
