@@ -1,8 +1,10 @@
 """Records of NFSv4 clients in the Ceph cluster (`--records ceph:POOL/NAMESPACE`, docs/scale.md): a restart, a lost gateway whose
 clients another one adopts, and who is kept out. Run by tests/ceph/run, which starts the cluster."""
+import json
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
@@ -194,6 +196,21 @@ class Records(nfs4_client.Case):
         bert = self.ready_client(lost, b"bert")
         self.assertEqual(bert.create_file(b"late")[0], SERVERFAULT)
         self.assertIn("ClientRecordsUnwritten", lost.log())
+
+    def test_one_that_is_shut_out_writes_no_more_before_its_lock_is_to_be_renewed(self):
+        """Ceph's VFS notices then; a write that is refused meanwhile it takes for done."""
+        conf = os.path.join(self.folder, "hour.conf")
+        with open(CONF, encoding="utf-8") as cluster, open(conf, "w", encoding="utf-8") as file:
+            file.write(cluster.read() + "[client]\ncephsqlite lock renewal interval = 3600000\n")
+        server = harness.Server([f"/data={self.data},no_root_squash"], self.state_directory("a"), ("--records", f"{self.place('a')}?conf={conf}", "--lease", "60"))
+        self.addCleanup(self.kill, server)
+        anna, bert = self.ready_client(server, b"anna"), self.ready_client(server, b"bert")
+        self.assertEqual(anna.create_file(b"file")[0], OK)
+        pool = ("rados", "--conf", CONF, "--pool", POOL, "--namespace", f"{self.prefix}.a")
+        lock = json.loads(subprocess.check_output((*pool, "lock", "info", "nfs4-clients.db.0000000000000000", "striper.lock")))
+        subprocess.run(("ceph", "--conf", CONF, "osd", "blocklist", "add", lock["lockers"][0]["addr"]), check=True, capture_output=True)
+        self.assertEqual(bert.create_file(b"late")[0], SERVERFAULT)
+        self.assertIn("the cluster has shut this server out", server.log())
 
     def test_those_of_the_state_directory_are_moved(self):
         state = self.state_directory("a")

@@ -24,13 +24,30 @@ constexpr const char* kSchema =
 // Of a database in RADOS, before all else: the lock is taken once, not for each transaction.
 constexpr const char* kAlone = "PRAGMA locking_mode = EXCLUSIVE;";
 
+bool is_in_rados(sqlite3* database) {
+  return sqlite3_uri_parameter(sqlite3_db_filename(database, "main"), "vfs") != nullptr;
+}
+
 // In RADOS the database itself is written by each transaction: it is there that the VFS knows of a
 // lost lock, and refuses. To a log beside it, it would go on to write, and notice no error.
 const char* journal_of(sqlite3* database) {
-  const bool in_rados =
-      sqlite3_uri_parameter(sqlite3_db_filename(database, "main"), "vfs") != nullptr;
-  return in_rados ? "PRAGMA journal_mode = PERSIST;" : "PRAGMA journal_mode = WAL;";
+  return is_in_rados(database) ? "PRAGMA journal_mode = PERSIST;" : "PRAGMA journal_mode = WAL;";
 }
+
+// Ceph's VFS loses the error of a write that it waits for
+// (SimpleRADOSStriper::wait_for_aios, 16.2), so that a server that is shut out of the cluster takes
+// its records for written until the lock is to be renewed. But what that one reads is nothing: to
+// be read, they have to have arrived.
+bool can_be_read(sqlite3* database) {
+  sqlite3_file* file = nullptr;
+  char first = 0;
+  return sqlite3_file_control(database, "main", SQLITE_FCNTL_FILE_POINTER, &file) == SQLITE_OK &&
+         file->pMethods->xRead(file, &first, sizeof(first), 0) == SQLITE_OK;
+}
+
+constexpr const char* kRemedyInRados =
+    "see that the cluster is healthy and has room, and that the Ceph user may read, write and "
+    "lock in the pool, and blocklist";
 
 // No start has it: clients of other servers are recorded with it, by numbers from 1.
 constexpr sqlite3_int64 kEpochOfAdopted = 0;
@@ -145,17 +162,14 @@ std::optional<Database::Trouble> Database::open_object(const RadosPlace& place, 
   const bool makes = (flags & SQLITE_OPEN_CREATE) != 0;
   if (const auto ready = make_ready(place, makes ? Existing::Maybe : Existing::Wanted); !ready)
     return Trouble{ready.error(), {}};
-  constexpr const char* kRemedy =
-      "see that the cluster is healthy and has room, and that the Ceph user may read, write and "
-      "lock in the pool, and blocklist";
   sqlite3* handle = nullptr;
   const int opened = sqlite3_open_v2(
       uri_of(place).c_str(), &handle,
       SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI | flags, nullptr);
   handle_.reset(handle);
-  if (opened != SQLITE_OK || !run(kAlone)) return Trouble{trouble().what, kRemedy};
+  if (opened != SQLITE_OK || !run(kAlone)) return Trouble{trouble().what, kRemedyInRados};
   auto failed = read_all();
-  if (failed && is_of_the_place(sqlite3_errcode(handle) & 0xff)) failed->remedy = kRemedy;
+  if (failed && is_of_the_place(sqlite3_errcode(handle) & 0xff)) failed->remedy = kRemedyInRados;
   return failed;
 }
 
@@ -301,8 +315,12 @@ std::optional<Database::Trouble> Database::transact(Work work) {
   const Undo undo(*handle_);
   if (!run("BEGIN IMMEDIATE") || !work()) return trouble();
   in_doubt_ = !run("COMMIT");
-  if (!in_doubt_) return std::nullopt;
-  return trouble();
+  if (in_doubt_) return trouble();
+  in_doubt_ = is_in_rados(handle_.get()) && !can_be_read(handle_.get());
+  if (in_doubt_)
+    return Trouble{"what was written cannot be read: the cluster has shut this server out",
+                   kRemedyInRados};
+  return std::nullopt;
 }
 
 template <class Work>
