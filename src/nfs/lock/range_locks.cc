@@ -1,20 +1,10 @@
 #include "nfs/lock/range_locks.h"
 
 #include <algorithm>
-#include <iterator>
+
+#include "nfs/state/range_plan.h"
 
 namespace stag::nfs::lock {
-namespace {
-
-// Adds the parts of `held` outside `range` to `to`.
-void keep_outside(const Held& held, const Range& range, std::vector<Held>& to) {
-  if (held.range.first < range.first)
-    to.push_back({{held.range.first, range.first - 1}, held.exclusive, held.owner});
-  if (held.range.last > range.last)
-    to.push_back({{range.last + 1, held.range.last}, held.exclusive, held.owner});
-}
-
-}  // namespace
 
 std::optional<Held> RangeLocks::conflict(const Owner& owner, const Range& range,
                                          bool exclusive) const {
@@ -26,18 +16,11 @@ std::optional<Held> RangeLocks::conflict(const Owner& owner, const Range& range,
   return entry->holder->at(entry->range.first);
 }
 
-// The last that begins at or before the range, even as its neighbour, or the first behind it.
-RangeLocks::Locks::const_iterator RangeLocks::first_that_may_join(const Locks& locks,
-                                                                  const Range& range) {
-  const auto behind = locks.lower_bound(range.first);
-  return behind == locks.begin() ? behind : std::prev(behind);
-}
-
 std::vector<Held> RangeLocks::of(const Owner& owner, const Range& range) const {
   std::vector<Held> found;
   const auto mine = holders_.find(owner);
   if (mine == holders_.end()) return found;
-  for (auto at = first_that_may_join(mine->second, range);
+  for (auto at = state::first_that_may_join(mine->second, range);
        at != mine->second.end() && at->first <= range.last; ++at) {
     Held held = at->second;
     if (!held.range.overlaps(range)) continue;
@@ -56,20 +39,13 @@ RangeLocks::Change RangeLocks::plan(const OwnerPtr& owner, const Range& range,
                                     std::optional<bool> exclusive) const {
   Change change;
   Range merged = range;
-  if (const auto mine = holders_.find(*owner); mine != holders_.end()) {
-    for (auto at = first_that_may_join(mine->second, range); at != mine->second.end(); ++at) {
-      const Held& held = at->second;
-      const bool merges = exclusive == held.exclusive;
-      // A direct neighbour behind the range still joins; locks behind that one do not.
-      if (held.range.first > range.last && !held.range.joins(range)) break;
-      if (!(merges ? held.range.joins(range) : held.range.overlaps(range))) continue;
-      change.gone.push_back(held);
-      if (merges)
-        merged = hull(merged, held.range);
-      else
-        keep_outside(held, range, change.come);
-    }
-  }
+  if (const auto mine = holders_.find(*owner); mine != holders_.end())
+    merged = state::plan_range(
+        mine->second, range, [&](const Held& held) { return exclusive == held.exclusive; },
+        [&](const Held& held) { change.gone.push_back(held); },
+        [&](const Held& held, const Range& rest) {
+          change.come.push_back({rest, held.exclusive, held.owner});
+        });
   if (exclusive) change.come.push_back({merged, *exclusive, owner});
   return change;
 }
@@ -86,7 +62,7 @@ RangeLocks::Change RangeLocks::plan_revert(const OwnerPtr& owner, const RangePar
   const auto mine = holders_.find(*owner);
   if (mine != holders_.end() && !before.empty()) {
     const Range all = hull(before.front().range, before.back().range);
-    for (auto at = first_that_may_join(mine->second, all);
+    for (auto at = state::first_that_may_join(mine->second, all);
          at != mine->second.end() && at->first <= all.last; ++at) {
       const Held& held = at->second;
       const std::vector<Range> left = outside(held.range, before);
@@ -107,7 +83,8 @@ void RangeLocks::apply(const Change& change) {
   for (const Held& held : change.come) fresh.emplace(held.range.first, held);
   const auto mine = holders_.try_emplace(owner).first;
   try {
-    insert_into_indexes(fresh, mine->second);
+    state::insert_all(fresh, mine->second,
+                      [this](const Held& held) -> Index& { return index_of(held); });
   } catch (...) {
     if (mine->second.empty()) holders_.erase(mine);
     throw;
@@ -118,20 +95,6 @@ void RangeLocks::apply(const Change& change) {
   mine->second.merge(fresh);
   // An owner without locks is none.
   if (mine->second.empty()) holders_.erase(mine);
-}
-
-// All of them or, where memory runs out, none.
-void RangeLocks::insert_into_indexes(const Locks& fresh, const Locks& holder) {
-  auto at = fresh.begin();
-  try {
-    for (; at != fresh.end(); ++at) index_of(at->second).insert(at->second.range, &holder);
-  } catch (...) {
-    while (at != fresh.begin()) {
-      --at;
-      index_of(at->second).erase(at->second.range, &holder);
-    }
-    throw;
-  }
 }
 
 void RangeLocks::erase(const Held& held, Locks& locks) {

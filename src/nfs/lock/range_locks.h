@@ -112,9 +112,7 @@ class RangeLocks {
   using Holders = std::map<OwnerPtr, Locks, ByOwner>;
   using Index = RangeIndex<Locks>;
 
-  static Locks::const_iterator first_that_may_join(const Locks& locks, const Range& range);
   Index& index_of(const Held& held) { return held.exclusive ? exclusive_ : shared_; }
-  void insert_into_indexes(const Locks& fresh, const Locks& holder);
   void erase(const Held& held, Locks& locks);
 
   Holders holders_;

@@ -1,25 +1,11 @@
 #include "nfs/state/byte_ranges.h"
 
-#include <iterator>
+#include "nfs/state/range_plan.h"
 
 namespace stag::nfs::state::byte_ranges {
 namespace {
 
 using Ranges = std::map<std::uint64_t, Held>;
-
-// The last that begins at or before the range, even as its neighbour, or the first behind it.
-Ranges::const_iterator first_that_may_join(const Ranges& ranges, const Range& range) {
-  const auto behind = ranges.lower_bound(range.first);
-  return behind == ranges.begin() ? behind : std::prev(behind);
-}
-
-// What is left of `held` around `range`.
-void keep_around(const Held& held, const Range& range, Ranges& to) {
-  if (held.range.first < range.first)
-    to[held.range.first] = {{held.range.first, range.first - 1}, held.exclusive, held.via, {}};
-  if (held.range.last > range.last)
-    to[range.last + 1] = {{range.last + 1, held.range.last}, held.exclusive, held.via, {}};
-}
 
 RangeIndex<LockOwnerRecord>& index_of(FileRecord& file, const Held& held) {
   return held.exclusive ? file.exclusive : file.shared;
@@ -50,36 +36,21 @@ Change plan(const LockOwnerRecord* owner, const Range& range, std::optional<bool
             LockState* via) {
   Change change;
   Range merged = range;
-  if (owner != nullptr) {
-    for (auto at = first_that_may_join(owner->ranges, range); at != owner->ranges.end(); ++at) {
-      const Held& held = at->second;
-      const bool merges = exclusive == held.exclusive && held.via == via;
-      // A neighbour behind still joins; whatever is behind that does not.
-      if (held.range.first > range.last && !held.range.joins(range)) break;
-      if (!(merges ? held.range.joins(range) : held.range.overlaps(range))) continue;
-      change.gone.push_back(held);
-      if (merges)
-        merged = hull(merged, held.range);
-      else
-        keep_around(held, range, change.come);
-    }
-  }
+  if (owner != nullptr)
+    merged = plan_range(
+        owner->ranges, range,
+        [&](const Held& held) { return exclusive == held.exclusive && held.via == via; },
+        [&](const Held& held) { change.gone.push_back(held); },
+        [&](const Held& held, const Range& rest) {
+          change.come[rest.first] = {rest, held.exclusive, held.via, {}};
+        });
   if (exclusive) change.come[merged.first] = {merged, *exclusive, via, {}};
   return change;
 }
 
 void make_room(FileRecord& file, const LockOwnerRecord& owner, const Change& change) {
-  auto at = change.come.begin();
-  try {
-    for (; at != change.come.end(); ++at)
-      index_of(file, at->second).insert(at->second.range, &owner);
-  } catch (...) {
-    while (at != change.come.begin()) {
-      --at;
-      index_of(file, at->second).erase(at->second.range, &owner);
-    }
-    throw;
-  }
+  insert_all(
+      change.come, owner, [&](const Held& held) -> auto& { return index_of(file, held); });
 }
 
 void apply(LockOwnerRecord& owner, Change& change, LockState& via) noexcept {
