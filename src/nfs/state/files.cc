@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "nfs/state/file_shard.h"
+#include "nfs/state/seqid.h"
 
 namespace stag::nfs::state {
 namespace {
@@ -127,14 +128,6 @@ std::uint8_t within(std::uint8_t opened, std::uint32_t bits) {
   for (std::uint32_t value = 0; value <= kShareBoth; ++value)
     if ((value & ~bits) != 0) opened = static_cast<std::uint8_t>(opened & ~(1u << value));
   return opened;
-}
-
-// RFC 8881 8.2.2: one comes after the greatest.
-std::uint32_t after(std::uint32_t seqid) {
-  return seqid == 0xffffffff ? 1 : seqid + 1;
-}
-std::uint32_t before(std::uint32_t seqid) {
-  return seqid == 1 ? 0xffffffff : seqid - 1;
 }
 
 void note(OpenState& open, std::uint32_t access, std::uint32_t deny) {
@@ -264,7 +257,7 @@ std::optional<OpenResult> Files::open_if(const OpenArgs& args, const LifePtr& li
   } else {
     // RFC 8881 9.9: one open, with the bits of both.
     result.before = {open->access, open->deny, open->accesses_opened, open->denies_opened};
-    open->seqid = after(open->seqid);
+    open->seqid = next_seqid(open->seqid);
   }
   note(*open, args.share_access, args.share_deny);
   shard.set_share(*open, open->access | args.share_access, open->deny | args.share_deny);
@@ -309,7 +302,7 @@ void Files::undo(const OpenResult& opened) {
     return;
   if (opened.before.access == 0) return shard.remove(*state, removed);
   auto& open = static_cast<OpenState&>(*state);
-  open.seqid = before(open.seqid);
+  open.seqid = previous_seqid(open.seqid);
   open.accesses_opened = opened.before.accesses_opened;
   open.denies_opened = opened.before.denies_opened;
   shard.set_share(open, opened.before.access, opened.before.deny);
@@ -331,7 +324,7 @@ StateidResult Files::open_downgrade(const FileKey& file, const Stateid& stateid,
   open.accesses_opened = within(open.accesses_opened, share_access);
   open.denies_opened = within(open.denies_opened, share_deny);
   shard.set_share(open, share_access, share_deny);
-  open.seqid = after(open.seqid);
+  open.seqid = next_seqid(open.seqid);
   return {Status::Ok, shard.stateid_of(open)};
 }
 

@@ -1,6 +1,7 @@
 // What version 4.0 asks of a stateid: whose it is, and OPEN_CONFIRM.
 #include "nfs/state/file_shard.h"
 #include "nfs/state/files.h"
+#include "nfs/state/seqid.h"
 
 namespace stag::nfs::state {
 
@@ -37,7 +38,7 @@ StateidResult Files::open_confirm(const FileKey& file, const Stateid& stateid, c
   const Status status = shard.validate(stateid, life, &file, state);
   if (status != Status::Ok) return {status, {}};
   if (state->type != State::Type::Open) return {Status::BadStateid, {}};
-  state->seqid = state->seqid == 0xffffffff ? 1 : state->seqid + 1;
+  state->seqid = next_seqid(state->seqid);
   return {Status::Ok, shard.stateid_of(*state)};
 }
 

@@ -3,6 +3,7 @@
 
 #include "nfs/state/file_shard.h"
 #include "nfs/state/files.h"
+#include "nfs/state/seqid.h"
 
 namespace stag::nfs::state {
 namespace {
@@ -16,10 +17,6 @@ LockResult refused_lock(Status status) {
 // Of a lock owner and an open; the owner's is keyed.
 std::uint64_t lock_hash(std::uint64_t owner_hash, const OpenState& open) {
   return owner_hash ^ open.hash;
-}
-
-std::uint32_t seqid_after(std::uint32_t seqid) {
-  return seqid == 0xffffffff ? 1 : seqid + 1;
 }
 
 // A file may have as many locks as there are: not all are looked through for one holder.
@@ -50,7 +47,7 @@ struct Files::LockTarget {
       lock->hash = lock_hash(owner->hash, *open);
       shard.add(*lock, *open, *owner);
     } else {
-      lock->seqid = seqid_after(lock->seqid);
+      lock->seqid = next_seqid(lock->seqid);
     }
     byte_ranges::apply(*owner, change, *lock);
   }
@@ -202,7 +199,7 @@ StateidResult Files::unlock(const FileKey& file, const Stateid& stateid, const R
     }
     byte_ranges::make_room(*lock.file, *lock.owner, change);
     byte_ranges::apply(*lock.owner, change, lock);
-    lock.seqid = seqid_after(lock.seqid);
+    lock.seqid = next_seqid(lock.seqid);
     result.stateid = shard.stateid_of(lock);
   }
   // Piece by piece: others may have locked much in between.

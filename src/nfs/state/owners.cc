@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/brief_mutex.h"
+#include "nfs/state/seqid.h"
 
 namespace stag::nfs::state {
 
@@ -33,11 +34,6 @@ namespace {
 
 std::string name_of(OwnerKind kind, Bytes owner) {
   return std::string(1, kind == OwnerKind::Open ? 'o' : 'l') + std::string(text_of(owner));
-}
-
-// RFC 7530 9.1.3: past the largest comes one.
-std::uint32_t next_seqid(std::uint32_t seqid) {
-  return seqid == 0xffffffff ? 1 : seqid + 1;
 }
 
 OwnerTurn refuse_turn(Status status) {
