@@ -4,14 +4,13 @@
 
 #include <utility>
 
+#include "nfs/proto/owner_seqid.h"
 #include "nfs/v4/compound/compound.h"
 #include "nfs/v4/compound/state_status.h"
 #include "nfs/v4/ops/stateids.h"
 
 namespace stag::nfs::nfs4 {
 
-// 9.1.7: whether the client counts on after this status.
-bool advances_seqid(v4::nfsstat4 status);
 // Whether the current filehandle is one of the pseudo file system, where nothing is open.
 bool on_pseudo_fs(const Compound& compound);
 
