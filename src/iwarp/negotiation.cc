@@ -67,12 +67,8 @@ Result<Negotiated, ReplyRefused> judge_reply(const MpaOptions& options, const Mp
   Negotiated negotiated;
   negotiated.crc = request.crc || reply.crc;
   negotiated.markers_to_send = reply.markers;
-  negotiated.enhanced = true;
-  negotiated.revision = reply.revision;
   negotiated.ird = tolerated(options.ird);
   negotiated.ord = bounded(options.ord, peer.ird);
-  negotiated.peer_ird = peer.ird;
-  negotiated.peer_ord = peer.ord;
   return negotiated;
 }
 
@@ -80,9 +76,7 @@ Result<Negotiated, Reason> judge_request(const MpaOptions& options, const MpaFra
   Negotiated negotiated;
   negotiated.crc = request.crc || options.crc;
   negotiated.markers_to_send = request.markers;
-  negotiated.revision = request.revision;
-  negotiated.enhanced = request.depths.has_value();
-  if (!negotiated.enhanced) {
+  if (!request.depths.has_value()) {
     if (!options.accept_unenhanced) return Failure{Reason::MpaNotEnhanced};
     negotiated.ird = options.unenhanced_ird;
     negotiated.ord = options.unenhanced_ord;
@@ -91,9 +85,6 @@ Result<Negotiated, Reason> judge_request(const MpaOptions& options, const MpaFra
   const Depths& peer = *request.depths;
   negotiated.ird = tolerated(announced_ird(options, peer));
   negotiated.ord = bounded(options.ord, peer.ird);
-  negotiated.peer_to_peer = peer.peer_to_peer;
-  negotiated.peer_ird = peer.ird;
-  negotiated.peer_ord = peer.ord;
   return negotiated;
 }
 

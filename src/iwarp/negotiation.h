@@ -22,17 +22,10 @@ struct MpaOptions {
 struct Negotiated {
   bool crc = false;
   bool markers_to_send = false;  // the peer requires them; we never do
-  bool enhanced = false;
-  std::uint8_t revision = 2;
   // Inbound Read Requests to accept. Never less than what we announced, and rounded up to a power
   // of two, because Linux siw rounds its side up likewise.
   std::uint16_t ird = 0;
   std::uint16_t ord = 0;  // outbound Read Requests never to exceed
-  // The initiator begins with a ready-to-receive indication that carries nothing (RFC 6581 9.2).
-  bool peer_to_peer = false;
-  // As the peer stated them, for the ULP (RFC 6581 9.1); 0 when unenhanced.
-  std::uint16_t peer_ird = 0;
-  std::uint16_t peer_ord = 0;
 };
 
 // -- initiator --------------------------------------------------------------------------------

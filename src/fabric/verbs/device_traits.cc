@@ -25,7 +25,6 @@ DeviceTraits traits_of(const ibv_device& device, const ibv_device_attr& attribut
   traits.shared_queue =
       traits.windows && !traits.iwarp && attributes.max_srq > 0 && attributes.max_srq_wr > 0;
   traits.max_sge = positive(attributes.max_sge, 1);
-  traits.max_read_sge = positive(attributes.max_sge_rd, 1);
   traits.max_work = positive(attributes.max_qp_wr, 1);
   traits.max_completions = positive(attributes.max_cqe, 1);
   traits.max_shared_receives = positive(attributes.max_srq_wr);

@@ -14,7 +14,7 @@ struct DeviceTraits {
   bool shared_queue = false;  // receives may be shared
   // Of several inline pieces only the first one leaves.
   bool one_inline_piece = false;
-  std::uint32_t max_sge = 1, max_read_sge = 1;
+  std::uint32_t max_sge = 1;
   std::uint32_t max_work = 1;  // of a queue
   std::uint32_t max_completions = 1;
   std::uint32_t max_shared_receives = 0;
