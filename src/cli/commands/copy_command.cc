@@ -4,10 +4,8 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
 #include <exception>
 #include <iterator>
 #include <map>
@@ -19,6 +17,7 @@
 #include "cli/support/local_file.h"
 #include "cli/support/mode.h"
 #include "cli/support/output.h"
+#include "cli/support/text_file.h"
 
 namespace stag::cli {
 namespace {
@@ -78,19 +77,6 @@ std::optional<std::string> path_beside(const Remote& remote, const std::string& 
 // The server and the version that the numbers of the files of `url` come from.
 std::string numbered_by(const Url& url) {
   return fmt::format("{} {}", to_string(url.nfs_address()), url.version.value_or(0));
-}
-
-// nullopt, with errno set, for what cannot be read.
-std::optional<std::string> contents_of(const std::string& path) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "re"),
-                                                             &std::fclose);
-  if (!file) return std::nullopt;
-  std::string text;
-  std::array<char, 4096> part{};
-  while (const std::size_t got = std::fread(part.data(), 1, part.size(), file.get()))
-    text.append(part.data(), got);
-  if (std::ferror(file.get()) != 0) return std::nullopt;
-  return text;
 }
 
 // Standard input has no mode, owner or times to be kept, and nothing to be compared before it is
@@ -160,7 +146,7 @@ std::string_view CopyCommand::left_behind() const {
 
 std::optional<Exit> CopyCommand::read_exclusions() {
   for (const std::string& path : exclusion_files_) {
-    const std::optional<std::string> text = contents_of(path);
+    const std::optional<std::string> text = text_of_file(path);
     if (!text) return failed(local_trouble("read", path, errno));
     Result<std::vector<std::string>, std::string> patterns = Exclusion::patterns_in(*text);
     if (!patterns)

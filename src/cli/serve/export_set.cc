@@ -8,15 +8,14 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <map>
-#include <sstream>
 #include <utility>
 
 #include "cli/serve/ceph_export.h"
 #include "cli/serve/late_hosts.h"
 #include "cli/support/log.h"
+#include "cli/support/text_file.h"
 #include "vfs/memory/memory.h"
 #include "vfs/posix/layers.h"
 #include "vfs/posix/posix.h"
@@ -117,10 +116,8 @@ using Tried = Result<Result<FolderDoubts, std::string>, StoreWatch::Silence>;
 
 // The same as long as nothing is mounted or unmounted on this machine (proc(5)).
 std::string mounts_of_now() {
-  std::ifstream table("/proc/self/mountinfo");
-  std::ostringstream text;
-  text << table.rdbuf();
-  return fmt::format("{}", std::hash<std::string>()(text.str()));
+  const std::string table = text_of_file("/proc/self/mountinfo").value_or("");
+  return fmt::format("{}", std::hash<std::string>()(table));
 }
 
 // What comes of opening the folders, by the paths of their exports. They are asked at once, while

@@ -5,8 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
+#include <optional>
 
 #include "cli/serve/exports_lines.h"
 #include "cli/serve/exports_words.h"
@@ -15,6 +14,7 @@
 #include "cli/serve/late_hosts.h"
 #include "cli/serve/mount_point.h"
 #include "cli/support/local_file.h"
+#include "cli/support/text_file.h"
 
 namespace stag::cli {
 namespace {
@@ -325,13 +325,9 @@ Result<std::vector<ExportsText>, std::string> read_exports_files(const std::stri
   for (const std::string& each : *paths) {
     if (waits_for_a_writer(each))
       return Failure{fmt::format("--exports-file '{}' is a FIFO: name a regular file", each)};
-    std::ifstream file(each, std::ios::binary);
-    std::ostringstream text;
-    // To insert nothing counts as a failure, and an empty file is none.
-    const bool empty = file && file.peek() == std::ifstream::traits_type::eof() && !file.bad();
-    if (!empty && !(file && text << file.rdbuf()))
-      return Failure{fmt::format("--exports-file '{}' cannot be read", each)};
-    texts.push_back({each, text.str()});
+    std::optional<std::string> text = text_of_file(each);
+    if (!text) return Failure{fmt::format("--exports-file '{}' cannot be read", each)};
+    texts.push_back({each, *std::move(text)});
   }
   return texts;
 }

@@ -8,11 +8,10 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
-#include <fstream>
 #include <optional>
-#include <sstream>
 
 #include "cli/support/local_file.h"
+#include "cli/support/text_file.h"
 
 namespace stag::cli {
 namespace {
@@ -93,14 +92,10 @@ std::string place_in(const std::string& path, unsigned line) {
 Result<std::vector<Setting>, std::string> read_config(const std::string& path) {
   if (waits_for_a_writer(path))
     return Failure{fmt::format("'{}' is a FIFO: name a regular file", path)};
-  std::ifstream file(path);
-  std::stringstream text;
-  // To insert nothing counts as a failure, and an empty file is none.
-  const bool empty = file && file.peek() == std::ifstream::traits_type::eof() && !file.bad();
-  if (!empty && !(file && text << file.rdbuf()))
-    return Failure{fmt::format("cannot read '{}': {}", path, std::strerror(errno))};
+  const std::optional<std::string> text = text_of_file(path);
+  if (!text) return Failure{fmt::format("cannot read '{}': {}", path, std::strerror(errno))};
   try {
-    return TomlFile(path).settings(toml::parse(text.str(), path));
+    return TomlFile(path).settings(toml::parse(*text, path));
   } catch (const toml::parse_error& error) {
     return Failure{
         fmt::format("{}{}", place_in(path, error.source().begin.line), error.description())};
