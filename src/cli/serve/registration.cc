@@ -3,13 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
+#include <optional>
 
+#include "cli/support/local_file.h"
 #include "cli/support/services.h"
+#include "cli/support/text_file.h"
 #include "nfs/export/state/durable_file.h"
 #include "rpcbind/universal_address.h"
 
@@ -53,11 +55,6 @@ void add(std::vector<Registration>& all, const Registration& entry) {
   if (std::none_of(all.begin(), all.end(), in_the_way)) all.push_back(entry);
 }
 
-std::string read_all(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 Task<void> unset(rpcbind::Registrar& registrar, bool& gone) {
   gone = co_await registrar.unset();
 }
@@ -72,6 +69,14 @@ Result<Ok, std::string> record_registrations(const std::string& state_directory,
   const auto done = nfs::replace_file(state_directory, kRecord, rpcbind::to_text(registrations));
   if (!done) return Failure{done.error().message};
   return Ok{};
+}
+
+Result<std::vector<Registration>, std::string> recorded_registrations(
+    const std::string& state_directory) {
+  const std::string path = state_directory + "/" + kRecord;
+  const std::optional<std::string> text = text_of_file(path);
+  if (!text && errno != ENOENT) return Failure{local_trouble("read", path, errno)};
+  return rpcbind::from_text(text.value_or(""));
 }
 
 std::vector<Registration> registrations_of(const rpc::Server& server,
@@ -115,15 +120,17 @@ Result<std::unique_ptr<RegisteredPrograms>, std::string> RegisteredPrograms::mak
         fmt::format("cannot register with rpcbind at {}: {}; start rpcbind, or leave "
                     "--rpcbind out and name the ports in URLs",
                     to_string(at), info(client.error().reason).text)};
-  const std::string record = state_directory + "/" + kRecord;
-  const std::vector<Registration> previous = rpcbind::from_text(read_all(record));
+  const auto recorded = recorded_registrations(state_directory);
+  if (!recorded) return Failure{recorded.error()};
+  const std::vector<Registration>& previous = *recorded;
   // Recorded before registering, so that a crash in between leaves no unrecorded entry.
   std::vector<Registration> both = previous;
   both.insert(both.end(), wanted.begin(), wanted.end());
   if (const auto written = record_registrations(state_directory, both); !written)
     return Failure{
         fmt::format("{}; is there room, and may the server write there?", written.error())};
-  std::unique_ptr<RegisteredPrograms> made(new RegisteredPrograms(*std::move(client), record));
+  std::unique_ptr<RegisteredPrograms> made(
+      new RegisteredPrograms(*std::move(client), state_directory + "/" + kRecord));
   const Result<Ok, std::string> done = endpoint::wait_on(
       made->client_.loop(), [&] { return made->registrar_.set(wanted, previous); });
   // Entries that could not be removed stay recorded.

@@ -31,6 +31,10 @@ std::vector<rpcbind::Registration> registrations_of(const rpc::Server& server,
 Result<Ok, std::string> record_registrations(
     const std::string& state_directory, const std::vector<rpcbind::Registration>& registrations);
 
+// What is recorded; nothing where there is no record. The error is a sentence.
+Result<std::vector<rpcbind::Registration>, std::string> recorded_registrations(
+    const std::string& state_directory);
+
 // Entries exist from make() to destruction. Not used on a loop's thread.
 class RegisteredPrograms {
  public:

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
@@ -151,6 +152,17 @@ TEST(RecordOfRegistrations, stays_as_it_was_where_the_disk_is_full) {
     EXPECT_FALSE(record_registrations(directory, {{kMount, 3, "tcp", "0.0.0.0.8.2"}}).ok());
   }
   EXPECT_EQ(recorded(), rpcbind::to_text(one));
+}
+
+TEST(RecordOfRegistrations, that_cannot_be_read_is_no_missing_one) {
+  const vfs::testing::Folder folder("/tmp");
+  const auto missing = recorded_registrations(folder.path());
+  ASSERT_TRUE(missing.ok());
+  EXPECT_TRUE(missing->empty());
+  std::filesystem::create_directory(std::filesystem::path(folder.path()) / "rpcbind");
+  const auto unreadable = recorded_registrations(folder.path());
+  ASSERT_FALSE(unreadable.ok());
+  EXPECT_NE(unreadable.error().find("cannot read"), std::string::npos) << unreadable.error();
 }
 
 }  // namespace
