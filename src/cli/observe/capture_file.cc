@@ -2,15 +2,14 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <utility>
 
+#include "cli/support/file_lock.h"
 #include "fabric/capture/pcapng.h"
 #include "net/blocked_signals.h"
 
@@ -28,17 +27,6 @@ bool write_to(int fd, Bytes bytes) {
 
 std::string no_file(const std::string& path, const std::string& why) {
   return fmt::format("cannot write '{}': {}", path, why);
-}
-
-// flock() has no time limit.
-bool lock_within(int fd, Duration wait) {
-  constexpr Duration kPause = std::chrono::milliseconds(2);
-  const TimePoint give_up = std::chrono::steady_clock::now() + wait;
-  while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK || std::chrono::steady_clock::now() >= give_up) return false;
-    std::this_thread::sleep_for(kPause);
-  }
-  return true;
 }
 
 // O_NONBLOCK: a FIFO is not waited for.

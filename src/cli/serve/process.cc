@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,8 +13,8 @@
 #include <cstring>
 #include <filesystem>
 #include <system_error>
-#include <thread>
 
+#include "cli/support/file_lock.h"
 #include "net/open_files.h"
 
 namespace stag::cli {
@@ -86,17 +85,8 @@ Result<UniqueFd, std::string> lock_of(const std::string& directory, Duration wai
   const std::string path = directory + "/lock";
   UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!fd) return Failure{std::string(std::strerror(errno))};
-  // flock() has no time limit.
-  constexpr Duration kPause = std::chrono::milliseconds(2);
-  const TimePoint give_up = std::chrono::steady_clock::now() + wait;
-  while (flock(fd.fd(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno == EWOULDBLOCK && std::chrono::steady_clock::now() < give_up) {
-      meanwhile();
-      std::this_thread::sleep_for(kPause);
-      continue;
-    }
+  if (!lock_within(fd.fd(), wait, meanwhile))
     return Failure{std::string(errno == EWOULDBLOCK ? kInUse : std::strerror(errno))};
-  }
   return fd;
 }
 
