@@ -1,3 +1,4 @@
+#include <csignal>
 #include <filesystem>
 
 #include "cli/commands.h"
@@ -8,6 +9,8 @@
 int main(int argc, char** argv) {
   using namespace stag::cli;
   occupy_standard_descriptors();
+  // A process inherits that it is ignored; the system would not say then how its children end.
+  std::signal(SIGCHLD, SIG_DFL);
   std::vector<std::string> words(argv, argv + argc);
   if (argc > 0 && std::filesystem::path(words[0]).filename() == "mount.stag") {
     std::optional<std::vector<std::string>> mount = from_mount_helper(words);

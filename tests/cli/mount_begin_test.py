@@ -252,6 +252,12 @@ class Trouble(Foreground):
             port = closed.getsockname()[1]
         self.bad(1, "", "mount", f"nfs://127.0.0.1:{port}/files?proto=tcp", self.directory)
 
+    def test_in_the_background_is_told_where_SIGCHLD_is_ignored(self):
+        ignored = lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        done = harness.stag("mount", self.url("missing"), self.directory, preexec_fn=ignored)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("no such file or directory", done.stderr)
+
     def test_with_a_mount_whose_program_was_killed_is_told(self):
         process = self.in_the_foreground()
         process.kill()

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +15,7 @@
 #include "base/unique_fd.h"
 #include "cli/commands.h"
 #include "cli/support/arguments.h"
+#include "cli/support/child_end.h"
 #include "cli/support/local_file.h"
 #include "cli/support/log.h"
 #include "cli/support/mount_options.h"
@@ -112,12 +112,9 @@ Result<std::optional<Exit>, std::string> Background::begin(const UniqueFd& error
   }
   ::close(ends[0]);
   if (got == 1) return std::optional(Exit::Done);
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (WIFEXITED(status)) return std::optional(static_cast<Exit>(WEXITSTATUS(status)));
-  return Failure{fmt::format("the process of the mount was ended by signal {} ({})",
-                             WTERMSIG(status), strsignal(WTERMSIG(status)))};
+  const Result<int, std::string> exit = end_of_child(child);
+  if (!exit) return Failure{"the process of the mount " + exit.error()};
+  return std::optional(static_cast<Exit>(*exit));
 }
 
 void Background::ready(const UniqueFd& errors) {

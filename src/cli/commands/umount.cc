@@ -3,11 +3,9 @@
 #include <pwd.h>
 #include <spawn.h>
 #include <sys/mount.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <filesystem>
 #include <optional>
@@ -15,6 +13,7 @@
 #include "base/unique_fd.h"
 #include "cli/commands.h"
 #include "cli/support/arguments.h"
+#include "cli/support/child_end.h"
 #include "cli/support/mounts.h"
 #include "cli/support/output.h"
 
@@ -50,16 +49,11 @@ Result<Ended, int> run_program(const std::vector<const char*>& words) {
   if (error != 0) return Failure{error};
   to = UniqueFd();
   Ended ended;
-  std::array<char, 4096> piece;
-  ssize_t got = 0;
-  while ((got = ::read(from.fd(), piece.data(), piece.size())) > 0 || (got < 0 && errno == EINTR))
-    if (got > 0) ended.said.append(piece.data(), static_cast<std::size_t>(got));
+  ended.said = read_to_end(from.fd());
   while (ended.said.ends_with('\n')) ended.said.pop_back();
   std::ranges::replace(ended.said, '\n', ' ');
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  ended.good = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  const Result<int, std::string> exit = end_of_child(child);
+  ended.good = exit && *exit == 0;
   return ended;
 }
 

@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "base/unique_fd.h"
+#include "cli/support/child_end.h"
 #include "cli/support/journal.h"
 
 namespace stag::cli {
@@ -45,18 +46,6 @@ constexpr int kPipeBytes = 1 << 20;
   ::_exit(exit);
 }
 
-std::string read_report(int fd) {
-  std::string text;
-  std::array<char, 4096> buffer;
-  for (;;) {
-    const ssize_t got = ::read(fd, buffer.data(), buffer.size());
-    if (got > 0)
-      text.append(buffer.data(), static_cast<std::size_t>(got));
-    else if (got == 0 || errno != EINTR)
-      return text;
-  }
-}
-
 // A container may have nobody who would wait for its end later.
 void await_end(pid_t child) {
   const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
@@ -67,17 +56,9 @@ void await_end(pid_t child) {
 
 // It has nothing open any more, and so no thread that waits for a file.
 Result<ChildReport, std::string> without_report(std::string text, pid_t child) {
-  int status = 0;
-  pid_t ended = -1;
-  while ((ended = ::waitpid(child, &status, 0)) < 0 && errno == EINTR) {
-  }
-  // Where SIGCHLD is ignored the system keeps no status.
-  if (ended < 0)
-    return Failure{text + "the process that was to do it has ended, and nobody knows how"};
-  if (WIFEXITED(status))
-    return ChildReport{std::move(text), static_cast<Exit>(WEXITSTATUS(status))};
-  return Failure{fmt::format("{}the process that was to do it was ended by signal {} ({})", text,
-                             WTERMSIG(status), ::strsignal(WTERMSIG(status)))};
+  const Result<int, std::string> exit = end_of_child(child);
+  if (!exit) return Failure{text + "the process that was to do it " + exit.error()};
+  return ChildReport{std::move(text), static_cast<Exit>(*exit)};
 }
 
 }  // namespace
@@ -94,7 +75,7 @@ Result<ChildReport, std::string> report_of_child(const std::function<void()>& be
     return Failure{fmt::format("there can be no process to do it: {}", std::strerror(errno))};
   if (child == 0) run_in_child(begin, work, to_parent.fd());
   to_parent = {};
-  std::string text = read_report(from_child.fd());
+  std::string text = read_to_end(from_child.fd());
   if (text.empty() || text.back() == '\n') return without_report(std::move(text), child);
   const auto last = static_cast<unsigned char>(text.back());
   text.pop_back();
