@@ -13,6 +13,7 @@
 #include "vfs/ceph/handle.h"
 #include "vfs/change_rules.h"
 #include "vfs/errors.h"
+#include "vfs/file_format.h"
 
 namespace stag::vfs::ceph {
 namespace {
@@ -21,25 +22,6 @@ namespace {
 constexpr std::uint32_t kMayRead = 4;
 constexpr std::uint32_t kMayWrite = 2;
 constexpr std::uint32_t kMayExecute = 1;
-
-FileType type_of(std::uint32_t mode) {
-  switch (mode & S_IFMT) {
-    case S_IFDIR:
-      return FileType::Directory;
-    case S_IFLNK:
-      return FileType::Symlink;
-    case S_IFIFO:
-      return FileType::Fifo;
-    case S_IFSOCK:
-      return FileType::Socket;
-    case S_IFBLK:
-      return FileType::BlockDevice;
-    case S_IFCHR:
-      return FileType::CharacterDevice;
-    default:
-      return FileType::Regular;
-  }
-}
 
 Time time_of(const timespec& time) {
   return {time.tv_sec, static_cast<std::uint32_t>(time.tv_nsec)};
@@ -126,7 +108,7 @@ Outcome<Stat> Tree::stat(Inode* inode) const {
 
 Attributes Tree::attributes_of(const Stat& stat) const {
   Attributes result;
-  result.type = type_of(stat.stx_mode);
+  result.type = type_of_mode(stat.stx_mode);
   result.mode = stat.stx_mode & 07777u;
   result.links = stat.stx_nlink;
   result.uid = stat.stx_uid;

@@ -6,6 +6,7 @@
 #include "vfs/change_rules.h"
 #include "vfs/errors.h"
 #include "vfs/exclusive.h"
+#include "vfs/file_format.h"
 #include "vfs/name.h"
 
 namespace stag::vfs::ceph {
@@ -16,21 +17,6 @@ constexpr std::size_t kMaxTarget = 4095;
 constexpr int kMaxTries = 8;
 constexpr std::uint32_t kBitsOfIds = 06000;
 constexpr unsigned kWanted = CEPH_STATX_ALL_STATS;
-
-mode_t format_of(FileType type) {
-  switch (type) {
-    case FileType::Fifo:
-      return S_IFIFO;
-    case FileType::Socket:
-      return S_IFSOCK;
-    case FileType::BlockDevice:
-      return S_IFBLK;
-    case FileType::CharacterDevice:
-      return S_IFCHR;
-    default:
-      return 0;
-  }
-}
 
 // What the call that made the object could not set.
 SetAttributes unset_after(const Credentials& who, const Attributes& made,
@@ -198,7 +184,7 @@ Outcome<Created> Tree::symlink(const Credentials& who, const Handle& directory,
 // That only root makes devices the kernel says elsewhere; libcephfs does not.
 Outcome<Created> Tree::mknod(const Credentials& who, const Handle& directory, std::string_view name,
                              Special special, const SetAttributes& attributes) {
-  const mode_t format = format_of(special.type);
+  const mode_t format = format_of_special(special.type);
   if (format == 0) return Failure{Status::BadType};
   const bool device = format == S_IFBLK || format == S_IFCHR;
   if (device && who.uid != 0) return Failure{Status::Perm};

@@ -1,30 +1,17 @@
 // Extended attributes of users, and access control lists, which the library keeps in such. It
 // checks permissions of both.
-#include <sys/xattr.h>
-
-#include <algorithm>
+#include <cerrno>
 
 #include "vfs/acl_xattr.h"
 #include "vfs/ceph/tree.h"
-#include "vfs/errors.h"
 #include "vfs/name.h"
+#include "vfs/user_xattr.h"
 
 namespace stag::vfs::ceph {
 namespace {
 
 // What the metadata server keeps of one object at most, names and values together.
 constexpr std::size_t kLargestList = 64 * 1024;
-constexpr std::string_view kOfUsers = "user.";
-
-std::string name_of_users(std::string_view name) {
-  return std::string(kOfUsers) + std::string(name);
-}
-
-Status xattr_status(int error) {
-  if (error == ENODATA) return Status::NoEntry;
-  if (error == E2BIG || error == ERANGE) return Status::FileTooBig;
-  return status_of(error);
-}
 
 // As the kernel has it: in a sticky directory, which others write to, only its owner's attributes
 // are safe.
@@ -50,7 +37,7 @@ Outcome<std::string> Tree::read_xattr(const Object& object, const char* name,
   std::string value(kLargestXattr, '\0');
   const int size = mount_->call().getxattr(mount_->get(), object.inode.get(), name, value.data(),
                                            value.size(), who);
-  if (size < 0) return Failure{xattr_status(-size)};
+  if (size < 0) return Failure{status_of_xattr(-size)};
   value.resize(static_cast<std::size_t>(size));
   return value;
 }
@@ -69,7 +56,7 @@ Outcome<std::string> Tree::xattr(const Credentials& who, const Handle& handle,
                                  std::string_view name) {
   const auto object = resolve_with_xattrs(handle, name);
   if (!object) return Failure{object.error()};
-  return read_xattr(*object, name_of_users(name).c_str(), Permissions(*mount_, who).get());
+  return read_xattr(*object, full_xattr_name(name).c_str(), Permissions(*mount_, who).get());
 }
 
 // `apply` is given the inode, the full name and the user, and answers as the library does.
@@ -80,8 +67,8 @@ Outcome<Change> Tree::change_xattr(const Credentials& who, const Handle& handle,
   if (!object) return Failure{object.error()};
   if (is_kept_from(who, object->attributes)) return Failure{Status::Perm};
   const Permissions permissions(*mount_, who);
-  const int failed = apply(object->inode.get(), name_of_users(name).c_str(), permissions.get());
-  if (failed < 0) return Failure{xattr_status(-failed)};
+  const int failed = apply(object->inode.get(), full_xattr_name(name).c_str(), permissions.get());
+  if (failed < 0) return Failure{status_of_xattr(-failed)};
   if (const auto fault = sync_change(*object)) return Failure{*fault};
   return change_of(*object);
 }
@@ -89,9 +76,7 @@ Outcome<Change> Tree::change_xattr(const Credentials& who, const Handle& handle,
 Outcome<Change> Tree::set_xattr(const Credentials& who, const Handle& object, std::string_view name,
                                 std::string_view value, XattrMode mode) {
   if (value.size() > kLargestXattr) return Failure{Status::FileTooBig};
-  int flags = 0;
-  if (mode == XattrMode::Create) flags = XATTR_CREATE;
-  if (mode == XattrMode::Replace) flags = XATTR_REPLACE;
+  const int flags = xattr_flags(mode);
   return change_xattr(who, object, name, [&](Inode* inode, const char* full, const UserPerm* as) {
     return mount_->call().setxattr(mount_->get(), inode, full, value.data(), value.size(), flags,
                                    as);
@@ -112,14 +97,8 @@ Outcome<std::vector<std::string>> Tree::list_xattrs(const Handle& handle) {
   std::size_t size = 0;
   const int failed = mount_->call().listxattr(mount_->get(), object->inode.get(), all.data(),
                                               all.size(), &size, mount_->root());
-  if (failed < 0) return Failure{xattr_status(-failed)};
-  std::vector<std::string> names;
-  for (std::string_view left = std::string_view(all).substr(0, size); !left.empty();) {
-    const std::string_view name = left.substr(0, left.find('\0'));
-    if (name.starts_with(kOfUsers)) names.emplace_back(name.substr(kOfUsers.size()));
-    left.remove_prefix(std::min(name.size() + 1, left.size()));
-  }
-  return names;
+  if (failed < 0) return Failure{status_of_xattr(-failed)};
+  return user_xattrs_in(std::string_view(all).substr(0, size));
 }
 
 // The empty list when there is none.
@@ -143,7 +122,7 @@ std::optional<Status> Tree::write_acl(const UserPerm* who, const Object& object,
     failed = mount_->call().setxattr(mount_->get(), object.inode.get(), which, bytes.data(),
                                      bytes.size(), 0, who);
   }
-  return failed < 0 ? std::optional(xattr_status(-failed)) : std::nullopt;
+  return failed < 0 ? std::optional(status_of_xattr(-failed)) : std::nullopt;
 }
 
 // Both or none. The default list first: taking it back does not touch the mode.

@@ -9,31 +9,13 @@
 #include <cstring>
 
 #include "vfs/change_rules.h"
+#include "vfs/file_format.h"
 #include "vfs/posix/credentials.h"
 #include "vfs/posix/errors.h"
 #include "vfs/posix/residence.h"
 
 namespace stag::vfs::posix {
 namespace {
-
-FileType type_of(std::uint32_t mode) {
-  switch (mode & S_IFMT) {
-    case S_IFDIR:
-      return FileType::Directory;
-    case S_IFLNK:
-      return FileType::Symlink;
-    case S_IFIFO:
-      return FileType::Fifo;
-    case S_IFSOCK:
-      return FileType::Socket;
-    case S_IFBLK:
-      return FileType::BlockDevice;
-    case S_IFCHR:
-      return FileType::CharacterDevice;
-    default:
-      return FileType::Regular;
-  }
-}
 
 Time time_of(const struct statx_timestamp& time) {
   return {time.tv_sec, time.tv_nsec};
@@ -152,7 +134,7 @@ Outcome<struct statx> Tree::stat(const UniqueFd& descriptor) const {
 
 Attributes Tree::attributes_of(const struct statx& stat) const {
   Attributes result;
-  result.type = type_of(stat.stx_mode);
+  result.type = type_of_mode(stat.stx_mode);
   result.mode = stat.stx_mode & 07777u;
   result.links = stat.stx_nlink;
   result.uid = stat.stx_uid;

@@ -6,6 +6,7 @@
 
 #include "vfs/change_rules.h"
 #include "vfs/exclusive.h"
+#include "vfs/file_format.h"
 #include "vfs/name.h"
 #include "vfs/posix/credentials.h"
 #include "vfs/posix/errors.h"
@@ -15,21 +16,6 @@ namespace stag::vfs::posix {
 namespace {
 
 constexpr std::uint32_t kSetIds = 06000;
-
-mode_t format_of(FileType type) {
-  switch (type) {
-    case FileType::Fifo:
-      return S_IFIFO;
-    case FileType::Socket:
-      return S_IFSOCK;
-    case FileType::BlockDevice:
-      return S_IFBLK;
-    case FileType::CharacterDevice:
-      return S_IFCHR;
-    default:
-      return 0;
-  }
-}
 
 // Whether nothing was done to the object since it was made: to rename or link another one to its
 // name changes that one's ctime or count of links. The slack is for file systems that set ACLs and
@@ -355,7 +341,7 @@ Outcome<Created> Tree::symlink(const Credentials& who, const Handle& directory,
 
 Outcome<Created> Tree::mknod(const Credentials& who, const Handle& directory, std::string_view name,
                              Special special, const SetAttributes& attributes) {
-  const mode_t format = format_of(special.type);
+  const mode_t format = format_of_special(special.type);
   if (format == 0) return Failure{Status::BadType};
   return make(directory, name, attributes, [&](Object& parent) -> Outcome<Opened> {
     const std::string terminated(name);

@@ -7,23 +7,13 @@
 #include "vfs/posix/credentials.h"
 #include "vfs/posix/errors.h"
 #include "vfs/posix/tree.h"
+#include "vfs/user_xattr.h"
 
 namespace stag::vfs::posix {
 namespace {
 
 // The system's largest list.
 constexpr std::size_t kLargestList = 64 * 1024;
-constexpr std::string_view kOfUsers = "user.";
-
-std::string full_name(std::string_view name) {
-  return std::string(kOfUsers) + std::string(name);
-}
-
-Failure<Status> xattr_error() {
-  if (errno == ENODATA) return Failure{Status::NoEntry};
-  if (errno == E2BIG || errno == ERANGE) return Failure{Status::FileTooBig};
-  return last_error();
-}
 
 }  // namespace
 
@@ -45,9 +35,9 @@ Outcome<std::string> Tree::xattr(const Credentials& who, const Handle& object,
   std::string value(kLargestXattr, '\0');
   const CredentialScope scope(who);
   if (!scope.ok()) return Failure{Status::Access};
-  const ssize_t size = ::getxattr(ProcPath((*resolved)->path).text(), full_name(name).c_str(),
+  const ssize_t size = ::getxattr(ProcPath((*resolved)->path).text(), full_xattr_name(name).c_str(),
                                   value.data(), value.size());
-  if (size < 0) return xattr_error();
+  if (size < 0) return Failure{status_of_xattr(errno)};
   value.resize(static_cast<std::size_t>(size));
   return value;
 }
@@ -65,8 +55,8 @@ Outcome<Change> Tree::change_xattr(const Credentials& who, const Handle& object,
   {
     const CredentialScope scope(who);
     if (!scope.ok()) return Failure{Status::Access};
-    if (apply(ProcPath((*resolved)->path).text(), full_name(name).c_str()) != 0)
-      return xattr_error();
+    if (apply(ProcPath((*resolved)->path).text(), full_xattr_name(name).c_str()) != 0)
+      return Failure{status_of_xattr(errno)};
   }
   return finish_durably(observation, *prepared);
 }
@@ -74,9 +64,7 @@ Outcome<Change> Tree::change_xattr(const Credentials& who, const Handle& object,
 Outcome<Change> Tree::set_xattr(const Credentials& who, const Handle& object, std::string_view name,
                                 std::string_view value, XattrMode mode) {
   if (value.size() > kLargestXattr) return Failure{Status::FileTooBig};
-  int flags = 0;
-  if (mode == XattrMode::Create) flags = XATTR_CREATE;
-  if (mode == XattrMode::Replace) flags = XATTR_REPLACE;
+  const int flags = xattr_flags(mode);
   return change_xattr(who, object, name, [&](const char* path, const char* full) {
     return ::setxattr(path, full, value.data(), value.size(), flags);
   });
@@ -93,15 +81,8 @@ Outcome<std::vector<std::string>> Tree::list_xattrs(const Handle& object) {
   if (!resolved) return Failure{resolved.error()};
   std::string all(kLargestList, '\0');
   const ssize_t size = ::listxattr(ProcPath((*resolved)->path).text(), all.data(), all.size());
-  if (size < 0) return xattr_error();
-  std::vector<std::string> names;
-  for (std::string_view left = std::string_view(all).substr(0, static_cast<std::size_t>(size));
-       !left.empty();) {
-    const std::string_view name = left.substr(0, left.find('\0'));
-    if (name.starts_with(kOfUsers)) names.emplace_back(name.substr(kOfUsers.size()));
-    left.remove_prefix(std::min(name.size() + 1, left.size()));
-  }
-  return names;
+  if (size < 0) return Failure{status_of_xattr(errno)};
+  return user_xattrs_in(std::string_view(all).substr(0, static_cast<std::size_t>(size)));
 }
 
 }  // namespace stag::vfs::posix
