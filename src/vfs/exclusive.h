@@ -4,8 +4,10 @@
 #pragma once
 
 #include "base/bytes.h"
+#include "vfs/change_rules.h"
 #include "vfs/status.h"
 #include "vfs/types.h"
+#include "vfs/vfs.h"
 
 namespace stag::vfs {
 
@@ -20,17 +22,20 @@ inline VerifierTimes times_of(const Verifier& verifier) {
           {load_be<std::uint32_t>(verifier.data() + 4) & kKept, 0}};
 }
 
-// The attributes that an exclusive create sets: those of the caller, and the verifier. Invalid for
-// attributes that would overwrite the verifier, or make a repetition look like another file.
-inline Outcome<SetAttributes> exclusive_attributes(const SetAttributes& asked,
-                                                   const Verifier& verifier) {
-  if (asked.size || asked.accessed.how != SetTime::How::Keep ||
-      asked.modified.how != SetTime::How::Keep)
-    return Failure{Status::Invalid};
-  const VerifierTimes times = times_of(verifier);
-  SetAttributes attributes = asked;
-  attributes.accessed = {SetTime::How::To, times.accessed};
-  attributes.modified = {SetTime::How::To, times.modified};
+// The attributes that create() sets: those of the caller and, of an exclusive create, the verifier.
+// Invalid for attributes that would overwrite the verifier, or make a repetition look like another
+// file.
+inline Outcome<SetAttributes> attributes_to_create(const CreateHow& how) {
+  SetAttributes attributes = how.attributes;
+  if (how.mode == CreateMode::Exclusive) {
+    if (attributes.size || attributes.accessed.how != SetTime::How::Keep ||
+        attributes.modified.how != SetTime::How::Keep)
+      return Failure{Status::Invalid};
+    const VerifierTimes times = times_of(how.verifier);
+    attributes.accessed = {SetTime::How::To, times.accessed};
+    attributes.modified = {SetTime::How::To, times.modified};
+  }
+  if (attributes.size && *attributes.size > kLargestFile) return Failure{Status::FileTooBig};
   return attributes;
 }
 

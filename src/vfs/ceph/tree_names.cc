@@ -138,16 +138,11 @@ Outcome<Tree::Object> Tree::reopen(const Credentials& who, const Object& directo
 
 Outcome<Created> Tree::create(const Credentials& who, const Handle& directory,
                               std::string_view name, const CreateHow& how) {
-  SetAttributes attributes = how.attributes;
-  if (how.mode == CreateMode::Exclusive) {
-    const auto exclusive = exclusive_attributes(how.attributes, how.verifier);
-    if (!exclusive) return Failure{exclusive.error()};
-    attributes = *exclusive;
-  }
-  if (attributes.size && *attributes.size > kLargestFile) return Failure{Status::FileTooBig};
-  return make(directory, name, attributes, [&](const Object& parent) -> Outcome<Object> {
+  const auto attributes = attributes_to_create(how);
+  if (!attributes) return Failure{attributes.error()};
+  return make(directory, name, *attributes, [&](const Object& parent) -> Outcome<Object> {
     for (int tries = 0; tries < kMaxTries; ++tries) {
-      auto made = make_file(who, parent, name, attributes);
+      auto made = make_file(who, parent, name, *attributes);
       if (made || made.error() != Status::Exists || how.mode == CreateMode::Guarded) return made;
       made = reopen(who, parent, name, how);
       // Removed between the two look-ups: create it after all.

@@ -143,19 +143,14 @@ Outcome<Created> Store::reopen(const Credentials& who, InodeId directory, InodeI
 
 Outcome<Created> Store::create(const Credentials& who, const Handle& directory,
                                std::string_view name, const CreateHow& how) {
-  SetAttributes attributes = how.attributes;
-  if (how.mode == CreateMode::Exclusive) {
-    const auto exclusive = exclusive_attributes(how.attributes, how.verifier);
-    if (!exclusive) return Failure{exclusive.error()};
-    attributes = *exclusive;
-  }
-  if (attributes.size && *attributes.size > kLargestFile) return Failure{Status::FileTooBig};
+  const auto attributes = attributes_to_create(how);
+  if (!attributes) return Failure{attributes.error()};
   // Ends when the name is free for make() or there for reopen(); others may come and go in between.
   while (true) {
     auto made = new_inode(FileType::Regular);
     Replaced none;
-    if (attributes.size) made->data.resize(*attributes.size, none);
-    auto created = make(who, directory, name, std::move(made), attributes);
+    if (attributes->size) made->data.resize(*attributes->size, none);
+    auto created = make(who, directory, name, std::move(made), *attributes);
     if (created || created.error() != Status::Exists || how.mode == CreateMode::Guarded ||
         is_dot_or_dot_dot(name))
       return created;

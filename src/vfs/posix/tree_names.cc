@@ -283,18 +283,13 @@ Outcome<Tree::Opened> Tree::reopen(const Credentials& who, Object& directory, st
 
 Outcome<Created> Tree::create(const Credentials& who, const Handle& directory,
                               std::string_view name, const CreateHow& how) {
-  SetAttributes attributes = how.attributes;
-  if (how.mode == CreateMode::Exclusive) {
-    const auto exclusive = exclusive_attributes(how.attributes, how.verifier);
-    if (!exclusive) return Failure{exclusive.error()};
-    attributes = *exclusive;
-  }
-  if (attributes.size && *attributes.size > kLargestFile) return Failure{Status::FileTooBig};
-  return make(directory, name, attributes, [&](Object& parent) -> Outcome<Opened> {
+  const auto attributes = attributes_to_create(how);
+  if (!attributes) return Failure{attributes.error()};
+  return make(directory, name, *attributes, [&](Object& parent) -> Outcome<Opened> {
     while (true) {
-      auto whole = how.mode == CreateMode::Exclusive ? create_whole(who, parent, name, attributes)
+      auto whole = how.mode == CreateMode::Exclusive ? create_whole(who, parent, name, *attributes)
                                                      : std::nullopt;
-      auto made = whole ? *std::move(whole) : create_file(who, parent, name, attributes);
+      auto made = whole ? *std::move(whole) : create_file(who, parent, name, *attributes);
       const bool synced = how.mode == CreateMode::Exclusive && durable_names_ && made;
       if (synced) {
         // The verifier has to outlive a crash, or a repeat would fail (RFC 1813 3.3.8).
