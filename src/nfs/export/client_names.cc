@@ -92,10 +92,20 @@ constexpr const char* kNoHost = "!";
 }  // namespace
 
 struct ClientNames::State {
-  State(std::shared_ptr<HostNameService> asked, const ClientNamesOptions& of)
-      : options(of),
-        service(std::move(asked)),
-        answers(of.entries, of.entries_each, neighbourhood) {}
+  // After that a client is looked up again; until there is an answer the old one holds, no longer
+  // than kKeepAtMost after it was given.
+  static constexpr Duration kKeep = std::chrono::minutes(5);
+  static constexpr Duration kKeepNameless = std::chrono::minutes(1);
+  static constexpr Duration kKeepAtMost = std::chrono::minutes(30);
+  // How soon a lookup that had no answer is tried again.
+  static constexpr Duration kRetry = std::chrono::seconds(5);
+  // How long what was forgotten does not hold while nobody answers.
+  static constexpr Duration kPatienceForgotten = std::chrono::seconds(5);
+  // How long a caller that can wait waits for an answer.
+  static constexpr Duration kPatience = std::chrono::seconds(10);
+
+  State(std::shared_ptr<HostNameService> asked, const ClientNamesOptions& options)
+      : service(std::move(asked)), answers(options.entries, options.entries_each, neighbourhood) {}
 
   // A lookup that had no answer is one without a value.
   struct Answer {
@@ -120,7 +130,7 @@ struct ClientNames::State {
     if (answer == nullptr) return {};
     const Answer& last = *answer->value;
     if (is_forgotten(last) && is_late(key, now)) note_unanswered(key);
-    const bool holds = !is_forgotten(last) && last.given + options.keep_at_most > now;
+    const bool holds = !is_forgotten(last) && last.given + kKeepAtMost > now;
     return {holds ? last.known : nullptr, answer->until > now && last.epoch == epoch};
   }
   bool is_forgotten(const Answer& answer) const {
@@ -132,7 +142,7 @@ struct ClientNames::State {
     const auto at = asked.find(key);
     if (at == asked.end()) return false;
     if (at->second.epoch < forgotten) at->second = {epoch, now};
-    return at->second.since + options.patience_forgotten <= now;
+    return at->second.since + kPatienceForgotten <= now;
   }
   // What was forgotten holds again. Allocates nothing.
   void note_unanswered(const Key& key) {
@@ -244,16 +254,15 @@ struct ClientNames::State {
     if (known == nullptr) {
       Answer answer = before == nullptr ? Answer{nullptr, now, began} : *before->value;
       answer.epoch = began;
-      return answers.keep(key, {std::move(answer), now + options.retry});
+      return answers.keep(key, {std::move(answer), now + kRetry});
     }
     if (!known->complete && before != nullptr && before->value->known != nullptr)
       known->netgroups.insert(before->value->known->netgroups.begin(),
                               before->value->known->netgroups.end());
-    const Duration last = known->nameless() ? options.keep_nameless : options.keep;
-    answers.keep(key, {Answer{known, now, began}, now + (known->complete ? last : options.retry)});
+    const Duration last = known->nameless() ? kKeepNameless : kKeep;
+    answers.keep(key, {Answer{known, now, began}, now + (known->complete ? last : kRetry)});
   }
 
-  const ClientNamesOptions options;
   const std::shared_ptr<HostNameService> service;
   mutable std::mutex mutex;
   Answers<Key, Answer> answers;
@@ -292,9 +301,7 @@ struct ClientNames::Question {
 
 ClientNames::ClientNames(std::shared_ptr<HostNameService> service, std::shared_ptr<Executor> worker,
                          const ClientNamesOptions& options)
-    : options_(options),
-      state_(std::make_shared<State>(std::move(service), options)),
-      worker_(std::move(worker)) {}
+    : state_(std::make_shared<State>(std::move(service), options)), worker_(std::move(worker)) {}
 
 ClientNames::~ClientNames() = default;
 
@@ -349,11 +356,11 @@ ClientNames::Match ClientNames::matches(const std::string& match, const IpAddres
     }
   }
   return found.known == nullptr ? Match::Undecided
-                                : found.known->match(match, now - options_.keep_at_most);
+                                : found.known->match(match, now - State::kKeepAtMost);
 }
 
 Task<void> ClientNames::settle(IpAddress address, Loop& loop, Duration at_most) {
-  const TimePoint end = loop.now() + std::min(options_.patience, at_most);
+  const TimePoint end = loop.now() + std::min(State::kPatience, at_most);
   const auto holds = [&] { return state_->find(key_of(address), loop.now()).known != nullptr; };
   std::optional<bool> held;
   const auto is_asked = [&] {

@@ -52,17 +52,6 @@ struct ClientNamesOptions {
   // What one neighbourhood (a /64 of IPv6) may have of them when there are that many; beyond, it
   // displaces its own.
   std::size_t entries_each = 4096;
-  // After that a client is looked up again; until there is an answer the old one holds, no longer
-  // than `keep_at_most` after it was given.
-  Duration keep = std::chrono::minutes(5);
-  Duration keep_nameless = std::chrono::minutes(1);
-  Duration keep_at_most = std::chrono::minutes(30);
-  // How soon a lookup that had no answer is tried again.
-  Duration retry = std::chrono::seconds(5);
-  // How long what was forgotten does not hold while nobody answers.
-  Duration patience_forgotten = std::chrono::seconds(5);
-  // How long a caller that can wait waits for an answer.
-  Duration patience = std::chrono::seconds(10);
 };
 
 class ClientNames {
@@ -93,14 +82,13 @@ class ClientNames {
   // Does not wait: where it is not known yet, it begins a lookup, and the match is Undecided.
   Match matches(const std::string& match, const IpAddress& address, const Asker& asker);
   // Ends when nobody is asked for this client (any more), what was forgotten holds again, or
-  // `patience`, or `at_most`, is over.
+  // ten seconds, or `at_most`, are over.
   Task<void> settle(IpAddress address, Loop& loop, Duration at_most = Duration::max());
 
  private:
   struct State;
   struct Question;
 
-  const ClientNamesOptions options_;
   const std::shared_ptr<State> state_;
   const std::shared_ptr<Executor> worker_;
 };

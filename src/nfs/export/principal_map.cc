@@ -10,8 +10,16 @@ namespace stag::nfs {
 using Ids = std::shared_ptr<const PrincipalIds>;
 
 struct PrincipalMap::State {
-  State(std::shared_ptr<PrincipalService> asked, const PrincipalMapOptions& of)
-      : options(of), service(std::move(asked)), answers(of.entries) {}
+  static constexpr std::size_t kEntries = 8192;  // principals that are kept
+  static constexpr Duration kKeep = std::chrono::minutes(10);
+  static constexpr Duration kKeepUnknown = std::chrono::minutes(1);
+  // How long a call waits for an answer: not for as long as the clients who wait for it, whose
+  // libraries give up after 25 seconds (libtirpc).
+  static constexpr Duration kPatience = std::chrono::seconds(20);
+  // The same where there is an answer that is too old.
+  static constexpr Duration kPatienceWithOld = std::chrono::seconds(5);
+
+  explicit State(std::shared_ptr<PrincipalService> asked) : service(std::move(asked)) {}
 
   Ids find(const std::string& principal, std::optional<TimePoint> now) const {
     const std::lock_guard lock(mutex);
@@ -26,23 +34,20 @@ struct PrincipalMap::State {
     auto found = service->ids_of(principal);
     // A failed lookup must not make a user nobody for the life of a context, which may be hours.
     if (!found && found.error() == NoUser::Failed) return;
-    const TimePoint until = now + (found ? options.keep : options.keep_unknown);
+    const TimePoint until = now + (found ? kKeep : kKeepUnknown);
     auto ids = std::make_shared<const PrincipalIds>(found ? *std::move(found) : PrincipalIds{});
     const std::lock_guard lock(mutex);
     answers.keep(principal, {std::move(ids), until});
   }
 
-  const PrincipalMapOptions options;
   const std::shared_ptr<PrincipalService> service;
   mutable std::mutex mutex;
-  Answers<std::string, Ids> answers;
+  Answers<std::string, Ids> answers{kEntries};
 };
 
 PrincipalMap::PrincipalMap(std::shared_ptr<PrincipalService> service,
-                           std::shared_ptr<Executor> worker, const PrincipalMapOptions& options)
-    : options_(options),
-      state_(std::make_shared<State>(std::move(service), options)),
-      worker_(std::move(worker)) {}
+                           std::shared_ptr<Executor> worker)
+    : state_(std::make_shared<State>(std::move(service))), worker_(std::move(worker)) {}
 
 PrincipalMap::~PrincipalMap() = default;
 
@@ -56,7 +61,7 @@ Task<Ids> PrincipalMap::ids_of(std::string principal, Loop& loop, const void* cl
   const TimePoint now = loop.now();
   if (const Ids at_once = known(principal, now)) co_return at_once;
   const bool has_old = state_->find(principal, std::nullopt) != nullptr;
-  Asked asked{loop, *worker_, client, has_old ? options_.patience_with_old : options_.patience,
+  Asked asked{loop, *worker_, client, has_old ? State::kPatienceWithOld : State::kPatience,
               [state = state_, principal, now] { state->ask(principal, now); }};
   co_await asked;
   co_return state_->find(principal, std::nullopt);

@@ -43,24 +43,12 @@ class PrincipalService {
   virtual Result<PrincipalIds, NoUser> ids_of(const std::string& principal) = 0;
 };
 
-struct PrincipalMapOptions {
-  std::size_t entries = 8192;  // principals that are kept
-  Duration keep = std::chrono::minutes(10);
-  Duration keep_unknown = std::chrono::minutes(1);
-  // How long a call waits for an answer: not for as long as the clients who wait for it, whose
-  // libraries give up after 25 seconds (libtirpc).
-  Duration patience = std::chrono::seconds(20);
-  // The same where there is an answer that is too old.
-  Duration patience_with_old = std::chrono::seconds(5);
-};
-
 // The longest principal that is asked for.
 inline constexpr std::size_t kLongestPrincipal = 1024;
 
 class PrincipalMap {
  public:
-  PrincipalMap(std::shared_ptr<PrincipalService> service, std::shared_ptr<Executor> worker,
-               const PrincipalMapOptions& options = {});
+  PrincipalMap(std::shared_ptr<PrincipalService> service, std::shared_ptr<Executor> worker);
   ~PrincipalMap();
 
   // Null: nobody has answered in time, or the service has failed; an answer that is too old is
@@ -73,7 +61,6 @@ class PrincipalMap {
  private:
   struct State;
 
-  const PrincipalMapOptions options_;
   const std::shared_ptr<State> state_;
   const std::shared_ptr<Executor> worker_;
 };

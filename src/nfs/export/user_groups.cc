@@ -74,6 +74,17 @@ struct UserGroups::Answer {
 };
 
 struct UserGroups::State {
+  // After that the server asks for a user again; until there is an answer the old one holds, no
+  // longer than kKeepAtMost after it was given, or after the name service last failed to give
+  // another.
+  static constexpr Duration kKeep = std::chrono::minutes(10);
+  static constexpr Duration kKeepUnknown = std::chrono::minutes(1);
+  static constexpr Duration kKeepAtMost = std::chrono::minutes(30);
+  // How soon a question that had no answer is asked again.
+  static constexpr Duration kRetry = std::chrono::seconds(5);
+  // How long after a question was put calls wait for its answer.
+  static constexpr Duration kPatience = std::chrono::seconds(5);
+
   State(std::shared_ptr<GroupService> asked_one, std::function<TimePoint()> time,
         const UserGroupsOptions& of)
       : options(of),
@@ -96,7 +107,7 @@ struct UserGroups::State {
   Found find(std::uint32_t uid, TimePoint now) const {
     const auto* const answer = last(uid);
     if (answer == nullptr || answer->value->epoch != epoch) return {};
-    const bool holds = now < answer->value->given + options.keep_at_most;
+    const bool holds = now < answer->value->given + kKeepAtMost;
     return {holds ? answer->value->groups : nullptr, now < answer->until};
   }
   bool is_asked(std::uint32_t uid) const {
@@ -109,18 +120,18 @@ struct UserGroups::State {
     if (found) {
       const auto groups = std::make_shared<const std::vector<std::uint32_t>>(*found);
       strangers.erase(uid);
-      return users.keep(uid, {Answer{groups, now, epoch}, now + options.keep});
+      return users.keep(uid, {Answer{groups, now, epoch}, now + kKeep});
     }
     // A user who was known before is no stranger yet and keeps the place among the users.
     Table& table = users.find(uid) != nullptr ? users : strangers;
     if (found.error() == NoUser::Unknown) {
       static const List kNone = std::make_shared<const std::vector<std::uint32_t>>();
-      return table.keep(uid, {Answer{kNone, now, epoch}, now + options.keep_unknown});
+      return table.keep(uid, {Answer{kNone, now, epoch}, now + kKeepUnknown});
     }
     // What was known before holds on, and a user who goes on calling does not wait for another
     // answer.
     const List groups = before == nullptr ? nullptr : before->value->groups;
-    table.keep(uid, {Answer{groups, now - options.keep, epoch}, now + options.retry});
+    table.keep(uid, {Answer{groups, now - kKeep, epoch}, now + kRetry});
   }
 
   // Blocks, on a worker. A caller that waited in the queue behind another with the same question
@@ -193,7 +204,7 @@ class UserGroups::Turn {
 
   bool await_ready() const { return false; }
   bool await_suspend(std::coroutine_handle<> call) {
-    const Duration left = question_.began + state_.options.patience - loop_.now();
+    const Duration left = question_.began + State::kPatience - loop_.now();
     if (left <= Duration::zero()) return false;
     auto wait = std::make_shared<WaitingCall>(WaitingCall{loop_, call});
     timer_ = loop_.after(left, [wait] { wait->end(); });
@@ -223,8 +234,7 @@ class UserGroups::Turn {
 
 UserGroups::UserGroups(std::shared_ptr<GroupService> service, std::shared_ptr<Executor> workers,
                        std::function<TimePoint()> clock, const UserGroupsOptions& options)
-    : options_(options),
-      state_(std::make_shared<State>(std::move(service), std::move(clock), options)),
+    : state_(std::make_shared<State>(std::move(service), std::move(clock), options)),
       workers_(std::move(workers)),
       version_(next_groups_version()) {}
 

@@ -41,16 +41,6 @@ struct UserGroupsOptions {
   std::size_t entries = 8192;  // users who are kept
   // Numbers of nobody that are kept: clients may name any, which displaces no user.
   std::size_t strangers = 1024;
-  // After that the server asks for a user again; until there is an answer the old one holds, no
-  // longer than `keep_at_most` after it was given, or after the name service last failed to give
-  // another.
-  Duration keep = std::chrono::minutes(10);
-  Duration keep_unknown = std::chrono::minutes(1);
-  Duration keep_at_most = std::chrono::minutes(30);
-  // How soon a question that had no answer is asked again.
-  Duration retry = std::chrono::seconds(5);
-  // How long after a question was put calls wait for its answer.
-  Duration patience = std::chrono::seconds(5);
   // Calls that wait, of all clients, and of one address; others are told to come again at once.
   std::size_t waiting = 4096;
   std::size_t waiting_each = 256;
@@ -92,7 +82,6 @@ class UserGroups {
   List look(std::uint32_t uid, const Asker& asker, TimePoint now);
   void submit(std::unique_ptr<Job> job);
 
-  const UserGroupsOptions options_;
   const std::shared_ptr<State> state_;
   const std::shared_ptr<Executor> workers_;
   // Of all that there ever were in this process, each has another number, and so after forget().

@@ -103,7 +103,10 @@ struct Owners::Impl {
     std::list<OwnerRef> by_use;  // the one used last is the last
   };
 
-  explicit Impl(const OwnerLimits& wanted) : limits(wanted) {}
+  static constexpr std::size_t kOwners = 8192;  // shared by the clients that have any
+  static constexpr std::size_t kMostOfClient = 1024;
+  static constexpr std::size_t kLeastOfClient = 4;   // however many clients there are
+  static constexpr std::size_t kLocksOfOwner = 256;  // lock stateids that RELEASE_LOCKOWNER frees
 
   OwnerRef find(ClientId clientid, const std::string& name) {
     const auto client = clients.find(clientid);
@@ -116,8 +119,7 @@ struct Owners::Impl {
     order.splice(order.end(), order, owner.place);
   }
   std::size_t room_of_client() const {
-    const std::size_t share = limits.owners / (clients.size() + 1);
-    return std::clamp<std::size_t>(share, limits.least_of_client, limits.owners_of_client);
+    return std::clamp(kOwners / (clients.size() + 1), kLeastOfClient, kMostOfClient);
   }
   // `fresh` gets a place; what has to make room for it goes to `gone`.
   void add(const OwnerRef& fresh, std::list<OwnerRef>& gone) {
@@ -146,14 +148,13 @@ struct Owners::Impl {
     --size;
   }
 
-  const OwnerLimits limits;
   mutable BriefMutex mutex;
   std::unordered_map<ClientId, OfClient> clients;
   std::unordered_map<ClosedKey, OwnerRecord*, ClosedHash> closed;
   std::size_t size = 0;
 };
 
-Owners::Owners(const OwnerLimits& limits) : impl_(std::make_unique<Impl>(limits)) {}
+Owners::Owners() : impl_(std::make_unique<Impl>()) {}
 Owners::~Owners() = default;
 
 OwnerTurn Owners::begin(const OwnerArgs& args) {
@@ -216,7 +217,7 @@ void Owners::closed(const OwnerRef& owner, const Stateid& stateid) {
 void Owners::locked(const OwnerRef& owner, const Stateid& stateid) {
   const BriefLock lock(impl_->mutex);
   std::vector<Stateid>& locks = owner->locks;
-  if (locks.size() >= impl_->limits.locks_of_owner) locks.erase(locks.begin());
+  if (locks.size() >= Impl::kLocksOfOwner) locks.erase(locks.begin());
   locks.push_back(stateid);
 }
 

@@ -22,13 +22,6 @@ enum class OwnerKind : std::uint8_t { Open, Lock };
 // The operations that have a seqid.
 enum class OwnerOperation : std::uint8_t { Open, OpenConfirm, OpenDowngrade, Close, Lock, Unlock };
 
-struct OwnerLimits {
-  std::uint32_t owners = 8192;  // shared by the clients that have any
-  std::uint32_t owners_of_client = 1024;
-  std::uint32_t least_of_client = 4;   // however many clients there are
-  std::uint32_t locks_of_owner = 256;  // lock stateids that RELEASE_LOCKOWNER frees
-};
-
 struct OwnerArgs {
   OwnerKind kind = OwnerKind::Open;
   ClientId clientid = 0;
@@ -60,7 +53,7 @@ struct OwnerTurn {
 
 class Owners {
  public:
-  explicit Owners(const OwnerLimits& limits = {});
+  Owners();
   ~Owners();
 
   OwnerTurn begin(const OwnerArgs& args);

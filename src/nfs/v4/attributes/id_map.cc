@@ -9,15 +9,18 @@
 namespace stag::nfs::nfs4 {
 
 struct IdMap::State {
-  State(std::unique_ptr<NameService> service, const IdMapOptions& of)
-      : options(of), names(std::move(service)), by_id(of.entries), by_name(of.entries) {}
+  static constexpr Duration kKeep = std::chrono::minutes(10);
+  static constexpr Duration kKeepUnknown = std::chrono::minutes(1);
+  // How long a call waits for an answer.
+  static constexpr Duration kPatience = std::chrono::seconds(5);
+
+  State(std::unique_ptr<NameService> service, std::size_t entries)
+      : names(std::move(service)), by_id(entries), by_name(entries) {}
 
   using ById = std::pair<IdKind, std::uint32_t>;
   using ByName = std::pair<IdKind, std::string>;
 
-  TimePoint until(TimePoint now, bool known) const {
-    return now + (known ? options.keep : options.keep_unknown);
-  }
+  TimePoint until(TimePoint now, bool known) const { return now + (known ? kKeep : kKeepUnknown); }
   // True: this is known, and not too old.
   template <class Known, class Key>
   bool is_fresh(const Known& known, const Key& key, TimePoint now) const {
@@ -43,7 +46,6 @@ struct IdMap::State {
     by_name.keep(key, {id, end});
   }
 
-  const IdMapOptions options;
   const std::unique_ptr<NameService> names;
   mutable std::mutex mutex;
   Answers<ById, std::string> by_id;
@@ -52,8 +54,8 @@ struct IdMap::State {
 
 IdMap::IdMap(std::unique_ptr<NameService> names, std::shared_ptr<Executor> worker,
              const IdMapOptions& options)
-    : options_(options),
-      state_(std::make_shared<State>(std::move(names), options)),
+    : gives_names_(options.gives_names),
+      state_(std::make_shared<State>(std::move(names), options.entries)),
       worker_(std::move(worker)) {}
 
 IdMap::~IdMap() = default;
@@ -65,7 +67,7 @@ Task<Result<std::uint32_t, v4::nfsstat4>> IdMap::id_of(IdKind kind, std::string 
     co_return Failure{v4::NFS4ERR_BADOWNER};
   const TimePoint now = loop.now();
   if (!state_->is_fresh(state_->by_name, key, now)) {
-    Asked asked{loop, *worker_, client, options_.patience,
+    Asked asked{loop, *worker_, client, State::kPatience,
                 [state = state_, key, now] { state->ask(key, now); }};
     co_await asked;
   }
@@ -80,7 +82,7 @@ Task<void> IdMap::learn(std::vector<IdName> ids, Loop& loop, const void* client)
   const TimePoint now = loop.now();
   std::erase_if(ids, [&](const IdName& each) { return knows(each.kind, each.id, now); });
   if (ids.empty()) co_return;
-  Asked asked{loop, *worker_, client, options_.patience, [state = state_, ids, now] {
+  Asked asked{loop, *worker_, client, State::kPatience, [state = state_, ids, now] {
                 for (const IdName& each : ids) state->ask(State::ById{each.kind, each.id}, now);
               }};
   co_await asked;

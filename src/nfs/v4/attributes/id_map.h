@@ -43,10 +43,6 @@ struct IdMapOptions {
   // Whether clients are told names; they may always use either.
   bool gives_names = false;
   std::size_t entries = 8192;  // names and numbers that are kept
-  Duration keep = std::chrono::minutes(10);
-  Duration keep_unknown = std::chrono::minutes(1);
-  // How long a call waits for an answer.
-  Duration patience = std::chrono::seconds(5);
 };
 
 struct IdName {
@@ -61,7 +57,7 @@ class IdMap {
         const IdMapOptions& options = {});
   ~IdMap();
 
-  bool gives_names() const { return options_.gives_names; }
+  bool gives_names() const { return gives_names_; }
   // `client` as of Executor::Job. BADOWNER: nobody has this name; DELAY: no answer in time.
   Task<Result<std::uint32_t, v4::nfsstat4>> id_of(IdKind kind, std::string name, Loop& loop,
                                                   const void* client);
@@ -75,7 +71,7 @@ class IdMap {
  private:
   struct State;
 
-  const IdMapOptions options_;
+  const bool gives_names_;
   const std::shared_ptr<State> state_;
   const std::shared_ptr<Executor> worker_;
 };
