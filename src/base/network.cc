@@ -5,8 +5,6 @@
 #include <bit>
 #include <charconv>
 
-#include "base/bytes.h"
-
 namespace stag {
 
 namespace {

@@ -1,6 +1,5 @@
 #include <sys/sysmacros.h>
 
-#include <cerrno>
 #include <optional>
 
 #include "fuse/operations.h"

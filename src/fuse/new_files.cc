@@ -1,7 +1,6 @@
 #include "fuse/new_files.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "fuse/values.h"
 

@@ -1,7 +1,6 @@
 #include "iwarp/memory.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "base/checked.h"

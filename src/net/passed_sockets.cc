@@ -5,7 +5,6 @@
 #include <sys/time.h>
 #include <sys/un.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>

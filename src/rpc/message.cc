@@ -1,7 +1,6 @@
 #include "rpc/message.h"
 
 #include <algorithm>
-#include <functional>
 
 namespace stag::rpc {
 namespace {

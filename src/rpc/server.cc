@@ -1,7 +1,5 @@
 #include "rpc/server.h"
 
-#include <string>
-
 #include "base/failure.h"
 #include "gss/credential.h"
 #include "rpc/call_watch.h"

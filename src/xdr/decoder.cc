@@ -2,8 +2,6 @@
 
 #include <bit>
 
-#include "base/checked.h"
-
 namespace stag::xdr {
 
 bool Decoder::fail(Error error) {

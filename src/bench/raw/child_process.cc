@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <utility>
 
 namespace stag::bench {
 namespace {

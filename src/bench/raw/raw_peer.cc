@@ -11,14 +11,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <csignal>
 #include <cstring>
-#include <ctime>
 #include <utility>
 #include <vector>
 
-#include "base/check.h"
 #include "bench/raw/fpdu_blocks.h"
 #include "bench/raw/raw_wire.h"
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <memory>
 
 #include "fabric/verbs/registration_probe.h"
 #include "fabric/verbs/verbs_functions.h"

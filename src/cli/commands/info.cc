@@ -2,8 +2,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
-#include <chrono>
 #include <optional>
 
 #include "cli/commands.h"

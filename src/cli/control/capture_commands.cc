@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <limits>
 #include <new>
-#include <utility>
 
 #include "cli/observe/capture_queue.h"
 #include "fabric/capture/pcapng.h"

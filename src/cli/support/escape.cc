@@ -2,10 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <charconv>
-#include <cstdint>
 #include <optional>
 #include <system_error>
 

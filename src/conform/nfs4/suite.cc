@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <set>
 
-#include "base/pause.h"
 #include "conform/nfs4/cases.h"
 #include "conform/nfs4/elapsed.h"
 #include "conform/nfs4/errors.h"

@@ -1,7 +1,6 @@
 #include "fabric/sim/sim_fabric.h"
 
 #include <utility>
-#include <vector>
 
 #include "fabric/sim/sim_connection.h"
 #include "fabric/sim/sim_listener.h"

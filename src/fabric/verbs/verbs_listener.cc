@@ -1,7 +1,6 @@
 #include "fabric/verbs/verbs_listener.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdint>
 #include <mutex>
 #include <utility>

@@ -4,7 +4,6 @@
 #include <krb5/krb5.h>
 
 #include <algorithm>
-#include <array>
 
 namespace stag::gss::krb5 {
 namespace {

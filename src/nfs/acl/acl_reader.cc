@@ -1,6 +1,5 @@
 // From lists of NFSv4 to those of vfs.
 #include <map>
-#include <optional>
 
 #include "nfs/acl/acl_map.h"
 #include "nfs/acl/owner_name.h"

@@ -1,7 +1,6 @@
 #include "nfs/lock/lock_manager.h"
 
 #include <algorithm>
-#include <iterator>
 #include <new>
 
 #include "base/reason.h"

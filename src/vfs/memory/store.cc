@@ -3,8 +3,6 @@
 #include <chrono>
 #include <random>
 
-#include "base/checked.h"
-
 namespace stag::vfs::memory {
 namespace {
 

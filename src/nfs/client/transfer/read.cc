@@ -1,7 +1,6 @@
 // READ, alone and in bulk. A bulk read keeps a queue of READs in the order of their offsets: the
 // oldest is delivered to the sink while the others are on their way.
 #include <algorithm>
-#include <array>
 #include <deque>
 #include <exception>
 #include <limits>

@@ -1,7 +1,6 @@
 #include "nfs/client/v4/attributes.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <optional>
 #include <string>

@@ -1,7 +1,6 @@
 // Copies from other servers while they are read from, and how long these may take.
 #include <mutex>
 
-#include "base/reason.h"
 #include "nfs/v4/compound/shared_state.h"
 #include "nfs/v4/ops/offload_job.h"
 #include "nfs/v4/ops/patient_source.h"
