@@ -348,6 +348,38 @@ TEST_F(Nfs4Delegations, are_recalled_on_the_next_connection_when_a_recall_is_los
   EXPECT_EQ(holder_client_.recall(1).stateid, read.read().stateid);
 }
 
+// Both recalls go with one number, and a client need not compare them (RFC 8881 2.10.6.1.3).
+TEST_F(Nfs4Delegations, are_recalled_anew_where_the_client_may_answer_for_another_that_was_lost) {
+  as(other_, [&] { return close(create("file2")); });
+  const v4::stateid4 first = open_for(kForReading).read().stateid;
+  const auto first_handle = handle_;
+  const v4::stateid4 second = open_for(kForReading, 0, "file2").read().stateid;
+  holder_ = now_acting();
+  holder_client_.answers = false;
+  EXPECT_EQ(other_opens(kForBoth), v4::NFS4ERR_DELAY);
+  const auto reconnect = [&] {
+    act_as(holder_);
+    holder_client_.disconnect();
+    holder_client_.connect();
+  };
+  reconnect();
+  const Op give_back = op(v4::OP_DELEGRETURN, &Op::opdelegreturn, v4::DELEGRETURN4args{first});
+  ASSERT_EQ(run({putfh(first_handle), give_back}).status, v4::NFS4_OK);
+  ASSERT_EQ(bind(v4::CDFC4_BACK).bctsr_status, v4::NFS4_OK);
+  EXPECT_EQ(other_opens(kForBoth, "file2"), v4::NFS4ERR_DELAY);
+  loop_.pass(5s);
+  reconnect();
+  holder_client_.answers = true;
+  holder_client_.statuses = {v4::NFS4ERR_RETRY_UNCACHED_REP};  // of the first one
+  const std::size_t lost = holder_client_.asked.size();
+  ASSERT_EQ(bind(v4::CDFC4_BACK).bctsr_status, v4::NFS4_OK);
+  loop_.pass(5s);
+  ASSERT_EQ(holder_client_.asked.size(), lost + 2);
+  EXPECT_EQ(holder_client_.sequence(lost).csa_sequenceid, 1u);
+  EXPECT_EQ(holder_client_.sequence(lost + 1).csa_sequenceid, 2u);
+  EXPECT_EQ(holder_client_.recall(lost + 1).stateid, second);
+}
+
 TEST_F(Nfs4Delegations, are_recalled_one_after_the_other_where_there_are_more_than_slots) {
   constexpr int kFiles = 5;
   const auto name = [](int i) { return "file" + std::to_string(i); };

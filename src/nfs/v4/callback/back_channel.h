@@ -81,8 +81,12 @@ class BackChannel final : public state::CallbackPath {
     std::uint32_t sequenceid = 0;  // of the last request that was executed
     bool busy = false;
     TimePoint since{};  // when it was taken last
-    // What was sent with the next number and not answered.
-    std::optional<CallbackKey> doubtful{};
+    // The last that was sent with the next number and not answered, and whether others were.
+    struct Doubtful {
+      CallbackKey key;
+      bool others = false;
+    };
+    std::optional<Doubtful> doubtful{};
   };
   std::optional<std::uint32_t> take_slot(TimePoint now);
   Slot& slot(std::uint32_t number) { return slots_[number]; }

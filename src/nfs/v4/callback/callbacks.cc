@@ -245,7 +245,9 @@ Callbacks::Next Callbacks::judge(const Sending& sending, CallbackOutcome& outcom
   }
   if (lost) {
     // 2.10.6.2: the same request goes on another connection.
-    slot.doubtful = sending.key;
+    const bool others =
+        slot.doubtful && (slot.doubtful->others || slot.doubtful->key != sending.key);
+    slot.doubtful = BackChannel::Slot::Doubtful{sending.key, others};
     shared_.clients.unbind_back_channel(sending.back->sessionid(), sending.connection);
     return Next::AtOnce;
   }
@@ -263,8 +265,8 @@ Callbacks::Next Callbacks::judge(const Sending& sending, CallbackOutcome& outcom
   // 2.10.6.1.3: it may be what the client has kept of the request that was sent with this number
   // before. Then this one was not executed, as a client need not compare them, and attributes are
   // those of that time.
-  const bool kept =
-      doubtful && (*doubtful != sending.key || doubtful->kind == CallbackKey::Kind::Getattr);
+  const bool kept = doubtful && (doubtful->others || doubtful->key != sending.key ||
+                                 sending.key.kind == CallbackKey::Kind::Getattr);
   if (kept) return Next::AtOnce;
   if (outcome.operation == v4::NFS4ERR_RETRY_UNCACHED_REP) {
     if (!doubtful) return Next::AtOnce;
