@@ -308,6 +308,37 @@ TEST(UnstableWrites, that_find_no_room_are_stable_and_wait_for_no_COMMIT_of_anot
   EXPECT_EQ(world.unstable, 3 + 1);
 }
 
+TEST(UnstableWrites, make_room_another_time_where_there_was_no_memory_for_the_first) {
+  World world;
+  fill(world);
+  const std::string text(1u << 20, 'y');
+  world.written(0, text, kOther);
+  world.scripted.channel.no_memory_for_call = 1;
+  for (std::uint64_t i = 1; i < 3; ++i) world.written(i << 20, text, kOther);
+  EXPECT_EQ(world.commits, 1);
+  EXPECT_EQ(world.unstable_writes.kept_end(kFile), 0u);
+}
+
+TEST(UnstableWrites, make_room_by_another_file_where_the_COMMIT_of_the_largest_hangs) {
+  World world;
+  constexpr std::uint64_t kThird = kOther + 1;
+  world.inodes.open(*world.inodes.find(world.inodes.enter(handle_of("third"))));
+  const std::string text(1u << 20, 'x');
+  for (std::uint64_t i = 0; i < 3; ++i) world.written(i << 20, text);
+  for (std::uint64_t i = 0; i < 2; ++i) world.written(i << 20, text, kOther);
+  world.hung = handle_of("file");
+  TaskGroup tasks;
+  tasks.add([](World& w) -> Task<void> {
+    const Outcome<Ok> done = co_await w.unstable_writes.commit(kFile);
+    EXPECT_TRUE(done.ok());
+  }(world));
+  for (std::uint64_t i = 0; i < 2; ++i) world.written(i << 20, text, kThird);
+  world.scripted.loop.pass(std::chrono::seconds(1));
+  EXPECT_EQ(world.unstable_writes.kept_end(kFile), 3u << 20) << "its COMMIT hangs";
+  EXPECT_EQ(world.unstable_writes.kept_end(kOther), 0u);
+  world.join(tasks);
+}
+
 TEST(UnstableWrites, that_are_lost_where_they_make_room_are_told_to_those_who_wrote_them) {
   World world;
   fill(world);
@@ -332,6 +363,23 @@ TEST(UnstableWrites, small_ones_take_little_and_are_written_again_at_once) {
   ASSERT_TRUE(joined.committed());
   EXPECT_EQ(joined.disk, std::string(kWrites, 'x'));
   EXPECT_EQ(joined.writes, before + 1);
+}
+
+// The server checks who writes.
+TEST(UnstableWrites, are_written_again_by_the_opens_that_wrote_them) {
+  World world;
+  world.written(0, ".");
+  for (const std::uint64_t open : {1, 2}) {
+    Memory request(static_cast<std::byte*>(std::calloc(1, world.requests.size())));
+    const Bytes data(request.get(), 4);
+    const nfs::client::File file{handle_of("file"), open};
+    ASSERT_TRUE(world.scripted.run(
+        world.unstable_writes.write(kFile, file, 4 * (open - 1), request, data)));
+  }
+  const int before = world.writes;
+  world.restarts_before_commit = 1;
+  ASSERT_TRUE(world.committed());
+  EXPECT_EQ(world.writes, before + 2);
 }
 
 TEST(UnstableWrites, are_kept_apart_from_what_a_COMMIT_in_progress_makes_safe) {
@@ -391,6 +439,61 @@ TEST(UnstableWrites, are_written_again_although_another_one_of_the_file_is_refus
   EXPECT_EQ(world.disk.substr(8), "three");
   EXPECT_EQ(world.unstable_writes.failures(kFile), 1u);
   EXPECT_EQ(world.unstable_writes.kept_bytes(), 0u);
+}
+
+// As write(2) does (POSIX).
+TEST(UnstableWrites, tell_how_much_was_written_where_the_rest_was_refused) {
+  World world;
+  world.written(0, "........");
+  world.most = 2;
+  world.refused_write = world.writes + 3;
+  const Outcome<std::size_t> done = world.scripted.run(world.begun(0, "abcdef"));
+  ASSERT_TRUE(done) << done.error().sentence;
+  EXPECT_EQ(*done, 4u);
+  EXPECT_EQ(world.unstable_writes.kept_end(kFile), 4u);
+  world.restarts_before_commit = 1;
+  ASSERT_TRUE(world.committed());
+  EXPECT_EQ(world.disk, "abcd....");
+}
+
+TEST(UnstableWrites, are_written_again_where_they_were_though_a_part_of_one_is_refused_at_first) {
+  World world;
+  world.written(0, "........");
+  world.written(2, "abcd");
+  world.most = 2;
+  world.restarts_before_commit = 1;
+  world.refused_write = world.writes + 2;
+  ASSERT_TRUE(world.committed());
+  EXPECT_EQ(world.disk, "..abcd..");
+}
+
+// One of two starts of the server was written again in part when the connection was lost.
+TEST(UnstableWrites, are_not_made_longer_once_some_of_them_were_written_again) {
+  World world;
+  world.written(0, "....");
+  world.written(0, "aaaa");
+  world.restart();
+  world.written(4, "0123");
+  const int before = world.writes;
+  world.most = 2;
+  TaskGroup tasks;
+  tasks.add([](World& w) -> Task<void> {
+    const Outcome<Ok> done = co_await w.unstable_writes.commit(kFile);
+    EXPECT_FALSE(done.ok());
+  }(world));
+  tasks.add([](World& w) -> Task<void> {
+    // A COMMIT and three WRITEs take a millisecond each; none that began before is lost.
+    co_await sleep_for(w.scripted.loop, std::chrono::microseconds(3500));
+    w.scripted.channel.lost = true;
+  }(world));
+  world.join(tasks);
+  EXPECT_EQ(world.unstable_writes.kept_bytes(), 4u);
+  EXPECT_EQ(world.writes, before + 3);
+  world.scripted.channel.lost = false;
+  world.written(8, "new!");
+  world.restarts_before_commit = 1;
+  ASSERT_TRUE(world.committed());
+  EXPECT_EQ(world.disk, "aaaa0123new!");
 }
 
 TEST(UnstableWrites, overwrite_nothing_that_the_server_made_stable_unasked) {

@@ -1,6 +1,9 @@
 // Peers and devices that fail.
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <utility>
+
 #include "testing/verbs_fixture.h"
 
 namespace stag::testing {
@@ -197,6 +200,42 @@ TEST_F(VerbsTest, events_that_change_nothing_end_no_connection) {
   active->send(Rope::borrow(bytes_of("after")), std::nullopt, 0, 1);
   ASSERT_TRUE(done(active, 1));
   EXPECT_EQ(active.outcome(1), Reason::None);
+}
+
+// A driver gives all receives of a queue pair back, and nothing else tells that it has failed.
+ibv_qp* noted_queue_pair = nullptr;
+decltype(fabric::VerbsFunctions::create_qp) create_unnoted_qp;
+
+int create_noted_qp(rdma_cm_id* id, ibv_pd* domain, ibv_qp_init_attr* wishes) {
+  const int made = create_unnoted_qp(id, domain, wishes);
+  noted_queue_pair = id->qp;
+  return made;
+}
+
+fabric::stub::StubOptions without_shared_queues() {
+  fabric::stub::StubOptions device = fabric::stub::rxe_like();
+  device.attributes.max_srq = 0;
+  return device;
+}
+
+class FlushedReceives : public FabricTest {
+ protected:
+  FlushedReceives()
+      : FabricTest(std::make_unique<VerbsHarness>(
+            without_shared_queues(), "127.0.0.1", [](fabric::VerbsFunctions& functions) {
+              create_unnoted_qp = std::exchange(functions.create_qp, create_noted_qp);
+            })) {}
+};
+
+TEST_F(FlushedReceives, end_the_connection_where_nothing_else_does) {
+  join_and_greet();
+  ibv_qp_attr failed{};
+  failed.qp_state = IBV_QPS_ERR;
+  const auto functions = static_cast<VerbsHarness&>(*harness).stub().functions();
+  ASSERT_EQ(functions->modify_qp(noted_queue_pair, &failed, IBV_QP_STATE), 0);
+  // The queue pair of the passive side was made last.
+  ASSERT_TRUE(run_until([&] { return passive.disconnected.has_value(); }));
+  EXPECT_EQ(passive.disconnected, Reason::ConnectionLost);
 }
 
 TEST_F(VerbsTest, the_end_of_time_wait_after_a_connection_has_ended_is_told_to_nobody) {

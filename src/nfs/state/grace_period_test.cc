@@ -45,6 +45,17 @@ TEST(Nfs4GracePeriod, runs_its_full_time_where_a_client_never_says_that_it_is_do
   EXPECT_FALSE(grace.active(kStart + kPeriod));
 }
 
+// A server that adopts clients makes the period longer: those of its own start keep their time.
+TEST(Nfs4GracePeriod,
+     runs_its_full_time_when_it_is_made_longer_for_clients_that_say_they_are_done) {
+  GracePeriod grace;
+  grace.begin(kStart + kPeriod, true);
+  grace.begin(kStart + kPeriod, false);
+  grace.nobody_left(kStart);
+  EXPECT_TRUE(grace.active(kStart + kPeriod - Duration(1)));
+  EXPECT_FALSE(grace.active(kStart + kPeriod));
+}
+
 TEST(Nfs4GracePeriod, a_later_one_is_not_bound_by_the_first) {
   GracePeriod grace;
   grace.begin(kStart + kPeriod, true);
@@ -107,6 +118,18 @@ struct Told {
   GracePeriod::Info last;
 };
 using Texts = std::vector<std::string>;
+
+TEST(Nfs4GracePeriod, a_write_that_fails_for_one_does_not_shorten_the_next) {
+  GracePeriod grace;
+  Deferred finish(grace);
+  grace.begin(kStart + kPeriod, false);
+  grace.nobody_left(kStart);
+  grace.begin(kStart + 2 * kPeriod, false);
+  grace.put_off(finish.asked.at(0), kStart + std::chrono::seconds(5));
+  EXPECT_TRUE(grace.active(kStart + 2 * kPeriod - Duration(1)));
+  EXPECT_EQ(finish.asked.size(), 1u) << "it is not due";
+  EXPECT_EQ(grace.info().end, kStart + 2 * kPeriod);
+}
 
 TEST(Nfs4GracePeriod, tells_when_it_begins_and_ends) {
   GracePeriod grace;
@@ -274,6 +297,33 @@ TEST(Nfs4GracePeriod, is_not_held_up_by_claims_that_begin_where_others_have_just
                     grace.claimed();
                   }),
             2 * kPeriod);
+}
+
+// One of its clients has been kept waiting long, while others go on.
+TEST(Nfs4GracePeriod, goes_on_for_the_claim_that_has_waited_longest_whatever_began_since) {
+  Claimed grace;
+  const GracePeriod::Claim oldest(grace, kStart + seconds(60));
+  std::optional<GracePeriod::Claim> latest;
+  EXPECT_EQ(lasts(grace,
+                  [&](seconds since) {
+                    latest.emplace(grace, kStart + since);
+                    grace.claimed();
+                  }),
+            2 * kPeriod + seconds(300));
+}
+
+TEST(Nfs4GracePeriod, goes_on_for_claims_where_it_begins_again_while_an_earlier_end_is_written) {
+  Claimed grace;
+  int asked = 0;
+  grace.finish_by([&](std::uint64_t number, TimePoint) {
+    if (++asked > 1) grace.end(number);
+  });
+  grace.nobody_left(kStart);
+  grace.begin(kStart + kPeriod, false);
+  const auto claim_until_120 = [&](seconds since) {
+    if (since <= seconds(120)) grace.claimed();
+  };
+  EXPECT_EQ(lasts(grace, claim_until_120), seconds(126));
 }
 
 TEST(Nfs4GracePeriod, ends_at_once_when_nobody_is_left_though_it_would_go_on) {

@@ -167,7 +167,8 @@ class Nfs4DoneLate : public Nfs4EdgeConditions {
   Nfs4Start& start_to_be_done() {
     Nfs4Start& second = restart_with_a_lock();
     second.set_up_session("a client", false);
-    EXPECT_EQ(second.reclaim(opened_.handle).status, v4::NFS4_OK);
+    reclaimed = second.reclaim(opened_.handle);
+    EXPECT_EQ(reclaimed.status, v4::NFS4_OK);
     second.loop_.pass(kGraceTime / 2);
     second.status_flags();
     worker->at_once = false;
@@ -190,6 +191,7 @@ class Nfs4DoneLate : public Nfs4EdgeConditions {
   }
 
   const std::shared_ptr<HeldExecutor> worker = std::make_shared<HeldExecutor>(true);
+  Nfs4Start::Opened reclaimed;
 };
 
 TEST_F(Nfs4DoneLate, reclaims_after_the_next_restart) {
@@ -197,6 +199,14 @@ TEST_F(Nfs4DoneLate, reclaims_after_the_next_restart) {
   is_done_meanwhile(second);
   EXPECT_FALSE(second.grace());
   EXPECT_EQ(reclaimed_after_a_restart(), v4::NFS4_OK);
+}
+
+TEST_F(Nfs4DoneLate, reclaims_nothing_after_the_next_restart_where_it_has_closed_what_it_had) {
+  Nfs4Start& second = start_to_be_done();
+  EXPECT_EQ(second.close(reclaimed), v4::NFS4_OK);
+  is_done_meanwhile(second);
+  EXPECT_FALSE(second.grace());
+  EXPECT_EQ(reclaimed_after_a_restart(), v4::NFS4ERR_RECLAIM_BAD);
 }
 
 TEST_F(Nfs4DoneLate, is_not_waited_for_where_the_end_could_not_be_written) {

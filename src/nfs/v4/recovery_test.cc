@@ -1,5 +1,6 @@
 // What clients of version 4 find after a restart of the server (RFC 8881 8.4.2).
 #include "base/reason.h"
+#include "testing/held_executor.h"
 #include "testing/nfs/nfs4_restart_fixture.h"
 
 namespace stag::nfs::nfs4 {
@@ -443,6 +444,49 @@ TEST_F(Nfs4Restart, grace_goes_on_while_its_end_cannot_be_written) {
   repair_records();
   second.loop_.pass(std::chrono::seconds(10));
   EXPECT_EQ(second.create("file").status, v4::NFS4_OK);
+}
+
+// The worker is to write the end of the grace period, and has no time for it.
+class Nfs4EndUnwritten : public Nfs4RestartServed {
+ protected:
+  Nfs4EndUnwritten() { worker_ = worker; }
+  Nfs4Start& start_until_the_end() {
+    Nfs4Start& second = restart_with_a_lock();
+    second.set_up_session("another");
+    second.loop_.pass(kGraceTime / 2);
+    second.status_flags();
+    worker->at_once = false;
+    return second;
+  }
+  static void pass_the_end(Nfs4Start& second) {
+    second.loop_.pass(kGraceTime / 2);
+    second.status_flags();
+    EXPECT_TRUE(second.grace());
+  }
+  bool ends_with_time_for_it(Nfs4Start& second) {
+    worker->full = false;
+    worker->at_once = true;
+    second.loop_.pass(std::chrono::seconds(10));
+    second.status_flags();
+    return !second.grace();
+  }
+  const std::shared_ptr<HeldExecutor> worker = std::make_shared<HeldExecutor>(true);
+};
+
+TEST_F(Nfs4EndUnwritten, is_tried_again_where_the_worker_refused_it) {
+  Nfs4Start& second = start_until_the_end();
+  worker->full = true;
+  pass_the_end(second);
+  EXPECT_TRUE(ends_with_time_for_it(second));
+}
+
+TEST_F(Nfs4EndUnwritten, is_tried_again_where_the_worker_took_it_and_gave_it_up) {
+  Nfs4Start& second = start_until_the_end();
+  pass_the_end(second);
+  EXPECT_EQ(worker->held.size(), 1u);
+  worker->give_all_back();
+  EXPECT_TRUE(second.grace());
+  EXPECT_TRUE(ends_with_time_for_it(second));
 }
 
 TEST_F(Nfs4Restart, a_client_that_an_administrator_ended_reclaims_nothing) {

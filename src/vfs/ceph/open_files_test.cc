@@ -165,5 +165,16 @@ TEST_F(CephOpenFiles, forget_a_file_and_close_it_after_its_last_use) {
   EXPECT_EQ(library_.open, 0);
 }
 
+TEST_F(CephOpenFiles, sync_what_was_written_to_a_file_that_is_forgotten_and_count_its_loss) {
+  auto used = open('a');
+  used->note_written();
+  files_.forget(handle_of('a'));
+  library_.sync_result = -EIO;
+  used.reset();
+  EXPECT_EQ(library_.syncs, 1);
+  EXPECT_EQ(losses_.load(), 1u);
+  EXPECT_EQ(library_.open, 0);
+}
+
 }  // namespace
 }  // namespace stag::vfs::ceph

@@ -352,6 +352,17 @@ TEST(ClientMount, tries_the_parents_of_a_path_that_no_listed_export_has) {
   EXPECT_EQ(world.asked, (std::vector<std::string>{"/a/b", "/a"}));
 }
 
+TEST(ClientMount, names_a_few_exports_of_many_where_the_path_is_none) {
+  ScriptedMount world("/a");
+  world.refusal = mount3::MNT3ERR_NOENT;
+  world.on<mount3::MOUNTPROC3_EXPORT>([](const auto&, mount3::exports& list) {
+    for (int i = 0; i < 100; ++i) list.push_back({"/export" + std::to_string(i), {}});
+  });
+  const auto point = world.mounted("/nothing");
+  ASSERT_FALSE(point.ok());
+  EXPECT_TRUE(point.error().sentence.ends_with("/export7 and more")) << point.error().sentence;
+}
+
 TEST(ClientMount, words_every_refusal) {
   const std::pair<mount3::mountstat3, Status> refusals[] = {
       {mount3::MNT3ERR_PERM, Status::NotOwner},

@@ -38,6 +38,7 @@ class CountedChannel final : public rpc::Channel {
     xids.push_back(message.xid);
     if (common_.no_memory_for_call != 0 && --common_.no_memory_for_call == 0)
       throw std::bad_alloc();
+    if (std::exchange(no_memory, false)) throw std::bad_alloc();
     const bool cut = ++common_.calls == common_.cut_at;
     if (cut && common_.cut == Common::Cut::After)
       static_cast<void>(co_await channel_->call(message));
@@ -78,6 +79,7 @@ class CountedChannel final : public rpc::Channel {
   bool made_in_vain = false;  // while it is down: there is a connection, and it is closed at once
   int down_for = 0;           // so many seconds that a call waits; 0: without end
   bool serves_reverse = false;
+  bool no_memory = false;  // for the next call
   std::uint64_t lost = 0;
 
  private:
@@ -231,6 +233,19 @@ TEST_F(SpreadSession, uses_a_connection_again_that_was_lost_while_no_call_went_b
     loop_.pass(std::chrono::seconds(1));
     EXPECT_EQ(calls_of(nfs, *session, 6), (Calls{2, 2, 2}));
   }
+  run(spread_closed(*session));
+}
+
+TEST_F(SpreadSession, uses_a_connection_again_where_there_was_no_memory_to_have_it_made) {
+  Connections nfs(loop_, {&server_});
+  const auto session = opened(nfs, "nfs://server/data?proto=tcp&connections=3&version=3");
+  ASSERT_TRUE(session);
+  CountedChannel& lost = *nfs.channels[1];
+  ++lost.lost;
+  lost.no_memory = true;
+  for (int i = 0; i < 3; ++i) must(session->files().getattr(session->files().root()));
+  ASSERT_FALSE(lost.no_memory) << "for its NULL call";
+  EXPECT_EQ(calls_of(nfs, *session, 6), (Calls{2, 2, 2}));
   run(spread_closed(*session));
 }
 

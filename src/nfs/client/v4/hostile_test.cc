@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/task_group.h"
+#include "nfs/client/v4/callback_service.h"
 #include "testing/nfs/lying_server.h"
 
 namespace stag::nfs::client {
@@ -123,6 +124,64 @@ TEST_F(HostileNfs4Server, that_has_no_room_for_a_session_gets_it_from_the_one_be
   server.lie = steps.lie();
   const auto got = server.run(files.getattr(files.root()));
   EXPECT_TRUE(got.ok()) << got.error().sentence;
+}
+
+TEST_F(HostileNfs4Server, that_takes_no_connection_for_that_of_a_session_is_left_with_it) {
+  const auto protocol = server.connect();
+  ASSERT_TRUE(protocol.ok());
+  int asked = 0;
+  server.lie = [&](const v4::COMPOUND4args& args, Compound4Results& results) {
+    if (args.argarray[0].argop != v4::OP_DESTROY_SESSION || ++asked > 100) return;
+    results.status = v4::NFS4ERR_CONN_NOT_BOUND_TO_SESSION;
+    results.resarray[0].opdestroy_session().dsr_status = results.status;
+  };
+  const auto closed = [](nfs4::Nfs4& client) -> Task<Ok> {
+    co_await client.close();
+    co_return Ok{};
+  };
+  server.run(closed(**protocol));
+  EXPECT_GT(asked, 0);
+  EXPECT_LT(asked, 10);
+}
+
+// RFC 8881 18.51.4: the server is not asked to complete it twice.
+TEST_F(HostileNfs4Server, that_lost_the_results_of_RECLAIM_COMPLETE_is_gone_on_with) {
+  server.lie = [](const v4::COMPOUND4args& args, Compound4Results& results) {
+    if (args.argarray.size() > 1 && args.argarray[1].argop == v4::OP_RECLAIM_COMPLETE)
+      sequence_says(v4::NFS4ERR_RETRY_UNCACHED_REP)(args, results);
+  };
+  const auto made = server.connect();
+  EXPECT_TRUE(made.ok()) << made.error().sentence;
+}
+
+// One that is replaced may help; those that follow come no more often than the lease asks for.
+TEST_F(HostileNfs4Server, that_calls_back_by_no_session_is_given_another_now_and_then) {
+  int sessions = 0;
+  server.options.calls.delegations = true;
+  server.lie = [&](const v4::COMPOUND4args& args, Compound4Results& results) {
+    if (args.argarray[0].argop == v4::OP_CREATE_SESSION) {
+      auto& made = results.resarray[0].opcreate_session().csr_resok4();
+      made.csr_sessionid.fill(static_cast<std::byte>(++sessions));
+      made.csr_flags = v4::CREATE_SESSION4_FLAG_CONN_BACK_CHAN;
+      made.csr_back_chan_attrs = {0, 4096, 4096, 4096, 2, 1, {}};
+    }
+    if (in_a_session(args))
+      results.resarray[0].opsequence().sr_resok4().sr_status_flags =
+          v4::SEQ4_STATUS_BACKCHANNEL_FAULT;
+  };
+  nfs4::CallbackService callbacks;
+  const auto protocol = server.run(
+      nfs4::Nfs4::connect(server.channel, server.options.calls, {&callbacks, nullptr, nullptr}));
+  ASSERT_TRUE(protocol.ok()) << protocol.error().sentence;
+  FileSystem files(*protocol, *Handle::from(bytes_of("root")), "/", server.options);
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(server.run(files.getattr(files.root())).ok());
+  EXPECT_EQ(sessions, 2);
+  server.lie = nullptr;
+  const auto closed = [](nfs4::Nfs4& client) -> Task<Ok> {
+    co_await client.close();
+    co_return Ok{};
+  };
+  server.run(closed(**protocol));
 }
 
 TEST_F(HostileNfs4Server, that_makes_no_session_is_given_up) {
@@ -580,6 +639,14 @@ class HostileNfs40Server : public ::testing::Test {
     if (asked.argop == v4::OP_GETATTR)
       result.opgetattr().resok4().obj_attributes = nfs4::type_is(FileType::Regular);
   }
+  // READ says once that it does not know the open, which is made anew.
+  void forgets_at_READ() {
+    lie = [&](const v4::COMPOUND4args& args, Compound4Results& results) {
+      if (args.argarray.back().argop != v4::OP_READ || owners.size() > 1) return;
+      results.status = v4::NFS4ERR_BAD_STATEID;
+      results.resarray.back().opread().status = v4::NFS4ERR_BAD_STATEID;
+    };
+  }
   Outcome<Opened> made() {
     return server.run(
         files->create_open(files->root(), "file", {}, CreateMode::Unchecked, access::kRead));
@@ -616,16 +683,11 @@ TEST_F(HostileNfs40Server, that_forgets_the_client_after_every_claim_is_given_up
   EXPECT_EQ(other.error().kind, Error::Kind::Protocol) << other.error().sentence;
 }
 
-// READ says once that it does not know the open, which is made anew.
 TEST_F(HostileNfs40Server, that_delegates_what_is_opened_again_gets_it_back) {
   const auto opened = made();
   ASSERT_TRUE(opened.ok());
   delegates = true;
-  lie = [&](const v4::COMPOUND4args& args, Compound4Results& results) {
-    if (args.argarray.back().argop != v4::OP_READ || owners.size() > 1) return;
-    results.status = v4::NFS4ERR_BAD_STATEID;
-    results.resarray.back().opread().status = v4::NFS4ERR_BAD_STATEID;
-  };
+  forgets_at_READ();
   std::array<std::byte, 4> to;
   EXPECT_TRUE(server.run(files->read(opened->file, 0, to)).ok());
   ASSERT_EQ(owners.size(), 2u);
@@ -645,6 +707,39 @@ TEST_F(HostileNfs40Server, that_delegates_another_file_than_was_meant_gets_it_ba
   server.loop.drain();
   EXPECT_EQ(times[v4::OP_DELEGRETURN], 1);
   EXPECT_EQ(times[v4::OP_CLOSE], 1);
+}
+
+// The name leads to another file by now.
+TEST_F(HostileNfs40Server, that_opens_another_file_again_than_was_meant_has_it_closed) {
+  const auto opened = made();
+  ASSERT_TRUE(opened.ok());
+  handle = "other";
+  forgets_at_READ();
+  std::array<std::byte, 4> to;
+  static_cast<void>(server.run(files->read(opened->file, 0, to)));
+  ASSERT_EQ(owners.size(), 2u);
+  server.loop.drain();
+  EXPECT_EQ(times[v4::OP_CLOSE], 1);
+}
+
+// RFC 7530 9.1.7: by the number of another owner, as that of the one is taken.
+TEST_F(HostileNfs40Server, that_works_at_a_LOCK_of_an_open_has_it_opened_again_by_another_owner) {
+  const auto opened = made();
+  ASSERT_TRUE(opened.ok());
+  server.takes = [](const v4::COMPOUND4args& args) -> Duration {
+    if (args.argarray.back().argop == v4::OP_LOCK) return std::chrono::minutes(1);
+    return std::chrono::milliseconds(1);
+  };
+  TaskGroup locking;
+  locking.add([](FileSystem& at, File file) -> Task<void> {
+    static_cast<void>(co_await at.lock(file, {1, 1}, {0, 10, false}));
+  }(*files, opened->file));
+  forgets_at_READ();
+  std::array<std::byte, 4> to;
+  EXPECT_TRUE(server.run(files->read(opened->file, 0, to)).ok());
+  ASSERT_EQ(owners.size(), 2u);
+  EXPECT_NE(owners[0], owners[1]);
+  server.loop.pass(std::chrono::minutes(2));
 }
 
 TEST_F(HostileNfs40Server, that_opens_a_file_without_attributes_has_it_closed) {

@@ -62,17 +62,42 @@ class CutOff final : public recovery::Recovery::GraceEnd {
   const SharedState& shared_;
 };
 
+// Puts off the end of a grace period unless that was tried: a worker may refuse it, or take it and
+// give it up, and the period would never end.
+class Unfinished {
+ public:
+  Unfinished(state::GracePeriod& grace, std::uint64_t number, TimePoint again)
+      : grace_(&grace), number_(number), again_(again) {}
+  Unfinished(Unfinished&& other) noexcept
+      : grace_(std::exchange(other.grace_, nullptr)),
+        number_(other.number_),
+        again_(other.again_) {}
+  Unfinished& operator=(Unfinished&&) = delete;
+  ~Unfinished() {
+    if (grace_ != nullptr) grace_->put_off(number_, again_);
+  }
+  void tried() { grace_ = nullptr; }
+
+ private:
+  state::GracePeriod* grace_;
+  std::uint64_t number_;
+  TimePoint again_;
+};
+
 }  // namespace
 
 // A client that was recorded before this start must not claim anything after the next one.
 void SharedState::finish_grace(std::uint64_t number, TimePoint now) {
+  Unfinished unfinished(*options.grace, number, now + kGraceAgain);
   try {
-    if (options.recovery->offload([this, number, now] { finish_recorded_grace(number, now); }))
-      return;
+    static_cast<void>(options.recovery->offload(
+        [this, number, now, unfinished = std::move(unfinished)]() mutable {
+          finish_recorded_grace(number, now);
+          unfinished.tried();
+        }));
   } catch (const std::bad_alloc&) {
     // As where the worker refuses it.
   }
-  options.grace->put_off(number, now + kGraceAgain);
 }
 
 // Blocks. A client that was done while its record was removed is recorded again, as by
