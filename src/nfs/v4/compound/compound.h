@@ -57,7 +57,10 @@ class Compound {
 
   SharedState& shared() const { return shared_; }
   const Admission& admission() const { return admission_; }
+  // Of the exports that were present when it was asked for first.
   const PseudoFs& pseudo_fs() const;
+  // Whether one may be mounted below another.
+  bool has_nested_exports() const { return shared_.server.exports.nested(); }
   std::uint32_t minor() const { return minor_; }
   // The principal of the Call, for comparison with that of an earlier one (RFC 8881 2.10.8).
   std::string principal() const;
@@ -134,6 +137,13 @@ class Compound {
   // An object of the pseudo file system, or the export that is mounted there.
   Result<Object, v4::nfsstat4> enter(const PseudoFs::Node& node,
                                      Security security = Security::Checked) const;
+  // The same of one of many, whose export the COMPOUND does not keep.
+  struct Entered {
+    Object object;
+    std::shared_ptr<const Export> kept{};  // its export
+  };
+  Result<Entered, v4::nfsstat4> look_into(const PseudoFs::Node& node,
+                                          Security security = Security::Checked) const;
   FileHandles::Sealed handle_of(const Object& object) const;
   // What encode_attributes() needs of an object, which outlives the Eventual, for these attributes.
   using FoundAttributes = Result<AttributeSource, v4::nfsstat4>;
@@ -171,6 +181,7 @@ class Compound {
   SharedState& shared_;
   Admission admission_;
   mutable std::shared_ptr<const PseudoFs> pseudo_fs_;  // null until it is asked for
+  std::shared_ptr<const Export> unreachable_;          // of set_current_unreachable()
   std::uint32_t minor_;
   std::uint64_t results_left_ = 0;
   Security security_ = Security::Checked;

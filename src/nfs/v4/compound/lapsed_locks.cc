@@ -156,8 +156,7 @@ Task<LapsedLocks::Taken> LapsedLocks::take_lease(const std::shared_ptr<Mailbox>&
                                                  Loop& home, const state::FileKey& key) {
   static const vfs::Credentials kServer{0, 0, {}};
   LapsedLocks& locks = *mailbox->locks;
-  const auto exports = locks.shared_.server.exports.current();
-  const Export* const found = exports->find(key.via);
+  const auto found = locks.shared_.server.exports.keep(key.via);
   if (found == nullptr || found->store != key.store) co_return Taken();
   auto taken = co_await found->file_system().lease({home, kServer, mailbox.get()}, key.handle,
                                                    vfs::LeaseKind::Write, locks.wanted(key));
