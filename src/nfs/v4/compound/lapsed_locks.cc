@@ -301,11 +301,19 @@ void LapsedLocks::look() try {
   // The next time.
 }
 
+// Whether an administrator has taken what the client had locked of the file: its lease, for which
+// the file is open, would keep its disk in use.
+bool LapsedLocks::lost(const state::Life& life, const state::FileKey& key) const {
+  return life.admin_revoked.load() != 0 && !shared_.files.holds_ranges(key, life);
+}
+
 void LapsedLocks::look_at_files() {
   std::vector<state::FileKey> wanted, without;
   for (auto at = files_.begin(); at != files_.end();) {
     File& file = at->second;
-    std::erase_if(file.clients, [](const ClientPtr& client) { return !client->life->lapsed(); });
+    std::erase_if(file.clients, [&](const ClientPtr& client) {
+      return !client->life->lapsed() || (!file.due && lost(*client->life, at->first));
+    });
     if (file.clients.empty() && !file.taking) {
       at = files_.erase(at);
       continue;
