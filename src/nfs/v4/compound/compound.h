@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 
 #include "nfs/export/admission.h"
@@ -119,6 +120,10 @@ class Compound {
   std::uint64_t results_left() const { return results_left_; }
   void set_results_left(std::uint64_t bytes) { results_left_ = bytes; }
 
+  // Bytes of a file that the operation that runs has read or written.
+  void note_moved(std::uint64_t bytes) { moved_ = static_cast<std::uint32_t>(bytes); }
+  std::uint32_t take_moved() { return std::exchange(moved_, 0); }
+
   // Whether the operation that runs, one that puts a filehandle, leaves it to the next one to
   // refuse the caller's security flavor (2.6.3.1.1).
   using Security = Admission::Security;
@@ -183,6 +188,7 @@ class Compound {
   mutable std::shared_ptr<const PseudoFs> pseudo_fs_;  // null until it is asked for
   std::shared_ptr<const Export> unreachable_;          // of set_current_unreachable()
   std::uint32_t minor_;
+  std::uint32_t moved_ = 0;
   std::uint64_t results_left_ = 0;
   Security security_ = Security::Checked;
   bool puts_foreign_ = false;
