@@ -1,5 +1,7 @@
 #include "rpc/call_watch.h"
 
+#include <algorithm>
+
 namespace stag::rpc {
 
 // RFC 5531 section 9: XID, REPLY, reply_stat; then a verifier and accept_stat, or reject_stat. Our
@@ -18,7 +20,7 @@ void CallWatch::read(const OutgoingReply& reply) {
   const std::size_t verifier = (word_at(head, 16).value_or(0) + 3) / 4 * 4;
   ended_.status.accept = static_cast<oncrpc::AcceptStat>(word_at(head, 20 + verifier).value_or(0));
   if (ended_.status.success() && !ended_.first_result)
-    ended_.first_result = word_at(head, 24 + verifier);
+    note_results(head.subspan(std::min(24 + verifier, head.size())));
 }
 
 }  // namespace stag::rpc

@@ -34,8 +34,9 @@ class CallWatch {
   }
   // Results that will be protected, and cannot be read from the Reply.
   void plain_results(const CallResults& results) {
-    if (observer_ != nullptr && results.status.success())
-      ended_.first_result = word_at(results.results.head().bytes(), 0);
+    if (observer_ == nullptr || !results.status.success()) return;
+    plain_results_ = results.results.head();
+    note_results(plain_results_.bytes());
   }
   // The Call ends with this Reply.
   void end(const OutgoingReply& reply) {
@@ -54,6 +55,10 @@ class CallWatch {
     if (bytes.size() < at + 4) return std::nullopt;
     return load_be<std::uint32_t>(bytes.data() + at);
   }
+  void note_results(Bytes results) {
+    ended_.first_result = word_at(results, 0);
+    ended_.results = results;
+  }
   void read(const OutgoingReply& reply);
   void tell() {
     if (Observer* const observer = std::exchange(observer_, nullptr))
@@ -62,6 +67,7 @@ class CallWatch {
 
   Observer* observer_;
   EndedCall ended_;
+  Buffer plain_results_;
 };
 
 }  // namespace stag::rpc

@@ -39,6 +39,8 @@ struct EndedCall {
   // The first word of the results, before they were protected; in NFS it is a status. nullopt: the
   // Reply has no results.
   std::optional<std::uint32_t> first_result;
+  // The results, before they were protected, as far as nothing stands among them by reference.
+  Bytes results{};
   std::uint64_t reply_bytes = 0;  // of the whole RPC message
 };
 

@@ -25,6 +25,7 @@ struct Told {
   bool answered = false;
   oncrpc::ReplyStatus status{};
   std::optional<std::uint32_t> first_result{};
+  std::vector<std::byte> results{};
   std::uint64_t reply_bytes = 0;
   Buffer plain_arguments{};
   std::optional<WorkerTime> worker_time{};
@@ -45,6 +46,7 @@ class Recorder final : public Observer {
     Told one{.answered = call.answered,
              .status = call.status,
              .first_result = call.first_result,
+             .results = {call.results.begin(), call.results.end()},
              .reply_bytes = call.reply_bytes,
              .plain_arguments = call.plain_arguments,
              .worker_time = call.worker_time};
@@ -112,6 +114,7 @@ TEST_F(Observed, call_is_told_with_its_header_and_the_first_word_of_its_results)
   EXPECT_EQ(only().procedure, FAIL::number);
   EXPECT_TRUE(only().answered && only().status.success());
   EXPECT_EQ(only().first_result, static_cast<std::uint32_t>(Failing::Not));
+  EXPECT_EQ(only().results.size(), 4u);
   EXPECT_EQ(only().reply_bytes, channel.last_reply.size());
 }
 
@@ -129,6 +132,7 @@ TEST_F(Observed, call_whose_arguments_were_transformed_is_told_with_what_was_unw
   const Buffer& plain = recorder.told.back().plain_arguments;
   ASSERT_EQ(plain.size(), 4u);
   EXPECT_EQ(load_be<std::uint32_t>(plain.data()), static_cast<std::uint32_t>(Failing::Not));
+  EXPECT_EQ(recorder.told.back().results.size(), 4u) << "as they were before they were sealed";
 }
 
 TEST_F(Observed, call_that_is_followed_is_told_with_what_workers_did_for_it) {

@@ -110,6 +110,23 @@ class Metrics(Observed):
             pass  # The server has yet to notice that the client is gone.
         self.assertGreaterEqual(self.value("stag_connections_opened_total", transport="rdma"), 1)
 
+    def test_count_what_clients_have_read_and_written_by_export(self):
+        server = self.start()
+        with open(os.path.join(self.data, "file"), "wb") as file:
+            file.write(bytes(range(256)) * 500)
+        copy = os.path.join(self.folder, "copy")
+        read, written = 0, 0
+        for version in ("2", "3", "4.0", "4.2"):
+            for url in (server.tcp("/data/file"), server.url("/data/file")):
+                if version == "2" and url == server.url("/data/file"):
+                    continue
+                self.assertEqual(stag("cp", f"{url}&version={version}", copy).returncode, 0)
+                self.assertEqual(stag("cp", copy, f"{url}&version={version}").returncode, 0)
+                read, written = read + 128000, written + 128000
+                self.assertEqual(self.value("stag_export_read_bytes_total", export="/data"), read, (version, url))
+                self.assertEqual(self.value("stag_export_written_bytes_total", export="/data"), written, (version, url))
+        self.assertEqual(self.value("stag_export_read_bytes_total"), read)
+
     def test_tell_times_in_seconds(self):
         server = self.start()
         begun = time.monotonic()

@@ -156,6 +156,20 @@ class RemovedExports(Case):
         subprocess.run(["mount", "-t", "tmpfs", "none", self.data], check=True)
         self.assertEqual(anna.in_session(words(PUTFH) + opaque(handle), words(CLOSE, 0) + stateid)[0], STALE)
 
+    # For the sake of programs that want the file the server has a lease of it once the client has lapsed.
+    def test_let_go_of_it_when_the_locks_of_a_client_that_has_gone_are_taken_away(self):
+        server = self.serve("--lease", "10")
+        anna = self.ready_client(server)
+        _, stateid, handle = anna.create_file(b"file")
+        self.assertEqual(anna.lock(handle, stateid, 0), OK)
+        anna.close()
+        while self.rows("list")[0]["state"] != "courtesy":
+            time.sleep(0.1)
+        self.remove(server)
+        self.assertFalse(self.unmounts())
+        self.assertEqual(self.clients("revoke", "--export", "/data"), "1 revoked.\n")
+        self.comes_free()
+
     def test_come_back_with_what_their_clients_hold(self):
         server = self.serve()
         anna = self.ready_client(server)

@@ -49,6 +49,10 @@ std::string AskedServer::path() const {
 Task<ServerListing> AskedServer::list(Run& run, std::string_view command) {
   Json request;
   request.set("command", command);
+  return list(run, std::move(request));
+}
+
+Task<ServerListing> AskedServer::list(Run& run, Json request) {
   ServerListing listing;
   listing.error = co_await ask_server(
       run, path(), std::move(request),

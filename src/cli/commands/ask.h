@@ -27,6 +27,7 @@ class AskedServer {
   void declare(Arguments& arguments);
   // All rows of one of the server's commands.
   Task<ServerListing> list(Run& run, std::string_view command);
+  Task<ServerListing> list(Run& run, Json request);
   // The path of its control socket.
   std::string path() const;
   // What monitoring asks has to end soon; what changes something is waited for as long as the

@@ -5,6 +5,7 @@
 
 #include "cli/commands.h"
 #include "cli/commands/ask.h"
+#include "cli/commands/status_exports.h"
 #include "cli/support/commit.h"
 #include "cli/support/escape.h"
 #include "cli/support/format.h"
@@ -164,29 +165,54 @@ class Status final : public Command {
     return {
         "status", "what a running server serves, and whether all is well",
         "  stag status\n"
-        "  stag status --json | jq .limits\n",
+        "  stag status --json | jq .limits\n"
+        "  stag status exports\n"
+        "  stag status exports --for build.example.org\n",
         "It shows connections, mounts by versions 2 and 3, clients of version 4 (which announces\n"
         "no mounts) and hosts with locks by NLM, the queues of the stores, the limits that were\n"
         "hit and the calls that took longer than --slow-call of 'stag serve'; in a grace period\n"
         "also the clients of version 4 that are awaited: 'away', 'back', or 'reclaiming' ('stag\n"
-        "clients end-grace' waits no longer). 'stag clients' says more of clients. It is asked at "
-        "the server's control socket, as root or as the user of\n"
-        "the server.\n"};
+        "clients end-grace' waits no longer). 'stag clients' says more of clients.\n"
+        "\nWith 'exports' it shows the exports that are in effect, as 'exportfs -v' does: the\n"
+        "folder of each, the clients that may mount it ('*' is everybody, a host has the\n"
+        "addresses that are known of it), and all options of each client. With --for HOST it\n"
+        "shows what that one host gets of each export, by which client, and where that is\n"
+        "written. Over TCP 'secure' wants a port below 1024, whoever asks.\n"
+        "\nIt is asked at the server's control socket, as root or as the user of the server.\n"};
   }
   void declare(Arguments& arguments) override {
     arguments.flag("--json", json_, "one object");
+    arguments.text("--for", host_, "HOST", "of exports: what this host, or address, gets");
     server_.declare(arguments);
+    arguments.positional_choice("WHAT", what_, {"all", "exports"},
+                                "what to show: that all is well, or the exports [all]", false);
   }
   Exit run() override {
-    return on_loop([this](Run& run) { return work(run); });
+    const bool exports = what_ == "exports";
+    if (!exports && !host_.empty()) return misused("--for is for 'stag status exports'");
+    if (!host_.empty()) {
+      auto found = addresses_to_ask_for(host_);
+      if (!found) return failed("--for: " + found.error());
+      addresses_ = *std::move(found);
+    }
+    return on_loop([this, exports](Run& run) { return exports ? list_exports(run) : work(run); });
   }
 
  private:
   Task<Exit> work(Run& run);
+  Task<Exit> list_exports(Run& run);
 
+  std::string what_ = "all";
+  std::string host_;
+  std::vector<std::string> addresses_;  // of the host
   AskedServer server_;
   bool json_ = false;
 };
+
+Task<Exit> Status::list_exports(Run& run) {
+  const std::string error = co_await show_exports(run, server_, addresses_, json_);
+  co_return error.empty() ? Exit::Done : failed(error);
+}
 
 Task<Exit> Status::work(Run& run) {
   std::array<ServerListing, kSections> sections;

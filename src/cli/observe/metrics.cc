@@ -131,6 +131,22 @@ void add_exports(MetricFamilies& to, const StatisticsSums& sums) {
     to.histogram({{"export", "other"}}, sums.exports[kExportSlots]);
 }
 
+void add_moved(MetricFamilies& to, const StatisticsSums& sums, std::uint64_t MovedBytes::*bytes) {
+  for (std::size_t i = 0; i < sums.export_paths.size(); ++i)
+    to.counter({{"export", sums.export_paths[i]}}, sums.moved[i].*bytes);
+  if (sums.moved[kExportSlots].*bytes != 0)
+    to.counter({{"export", "other"}}, sums.moved[kExportSlots].*bytes);
+}
+
+void add_moved(MetricFamilies& to, const StatisticsSums& sums) {
+  to.begin("stag_export_read_bytes_total", "Bytes of files that clients have read, by export.",
+           MetricType::Counter);
+  add_moved(to, sums, &MovedBytes::read);
+  to.begin("stag_export_written_bytes_total",
+           "Bytes of files that clients have written, by export.", MetricType::Counter);
+  add_moved(to, sums, &MovedBytes::written);
+}
+
 void add_bytes(MetricFamilies& to, const StatisticsSums& sums) {
   const auto of = [&](Travelled how) { return sums.bytes[static_cast<std::size_t>(how)]; };
   const auto kind = [](std::string transport, std::string name) {
@@ -313,6 +329,7 @@ std::vector<MetricFamily> to_metrics(const Observation& observation, const Gauge
   add_calls(families, sums);
   add_operations(families, sums);
   add_exports(families, sums);
+  add_moved(families, sums);
   add_bytes(families, sums);
   add_registrations(families);
   add_connections(families, observation, sums);

@@ -98,8 +98,11 @@ TEST(Metrics, have_labels_that_are_UTF_8) {
   Gauges gauges;
   gauges.stores = {{.name = "export /caf\xe9", .plain = {}, .syncing = {}}};
   const auto all = to_metrics(observation, gauges);
-  EXPECT_EQ(values_of(all, "stag_export_call_duration_seconds", "export"),
-            (std::vector<std::string>{"/caf%E9", "/café"}));
+  for (const char* const family :
+       {"stag_export_call_duration_seconds", "stag_export_read_bytes_total",
+        "stag_export_written_bytes_total"})
+    EXPECT_EQ(values_of(all, family, "export"), (std::vector<std::string>{"/caf%E9", "/café"}))
+        << family;
   for (const char* const family : {"stag_store_operations_waiting", "stag_store_operations_running",
                                    "stag_store_oldest_operation_seconds"})
     EXPECT_EQ(values_of(all, family, "store"), std::vector<std::string>(2, "export /caf%E9"));

@@ -118,6 +118,7 @@ struct Statistics::Stripe {
   std::array<Histogram, kOperationSlots> operation_times;
   std::array<Count, kOperationSlots> operations;
   std::array<Histogram, kExportSlots + 1> exports;
+  std::array<Count, kExportSlots + 1> read, written;
   std::array<Count, kTravelled> bytes;
   std::array<Count, kTransports> opened, closed;
   Count read_chunks, writes;
@@ -128,6 +129,10 @@ struct Statistics::Stripe {
   Connected* latest = nullptr;
 
   void count(Travelled how, std::uint64_t more) { bytes[static_cast<std::size_t>(how)].add(more); }
+  void count(std::size_t slot, const MovedBytes& moved) {
+    if (moved.read != 0) read[slot].add(moved.read);
+    if (moved.written != 0) written[slot].add(moved.written);
+  }
 };
 
 Statistics::Statistics(Clock clock) : clock_(clock) {}
@@ -211,6 +216,7 @@ Statistics::Ended Statistics::on_call_ended(const rpc::EndedCall& call) noexcept
       ended.export_id = claimed_export(call);
       const auto at = ended.export_id ? export_slot(*ended.export_id) : kExportSlots;
       own->exports[at].add(ended.took);
+      if (ended.status == kDone) own->count(at, moved_by(call));
     }
   const rpc::Origin& origin = *call.call.origin;
   const bool by_rdma = origin.transport == rpc::TransportKind::Rdma;
@@ -266,7 +272,10 @@ TimePoint Statistics::on_operation(const nfs::nfs4::EndedOperation& operation) n
   const TimePoint now = clock_();
   const Duration took = std::max(now - operation.began, Duration::zero());
   own->operation_times[slot].add(took);
-  if (operation.at != nullptr) own->exports[export_slot(operation.at->id)].add(took);
+  if (operation.at == nullptr) return now;
+  const std::size_t at = export_slot(operation.at->id);
+  own->exports[at].add(took);
+  own->count(at, moved_by(operation));
   return now;
 }
 
@@ -297,8 +306,11 @@ StatisticsSums Statistics::sums() const {
     sums.uncounted_operation_errors += each->errors.operations_left_out();
     each->errors.for_each([&](std::uint64_t key, std::uint64_t count) { errors[key] += count; });
   }
+  for (std::size_t i = 0; i < sums.moved.size(); ++i) sums.moved[i] = moved_in(i);
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     sums.exports[i].subtract(slots_[i].before);
+    sums.moved[i].read -= slots_[i].moved_before.read;
+    sums.moved[i].written -= slots_[i].moved_before.written;
     sums.export_paths.push_back(slots_[i].path);
   }
   for (const auto& [key, count] : errors)
@@ -346,6 +358,15 @@ std::string Statistics::name_of(const void* origin) const {
   return {};
 }
 
+MovedBytes Statistics::moved_in(std::size_t slot) const {
+  MovedBytes moved;
+  for (const std::unique_ptr<Stripe>& each : stripes_) {
+    moved.read += each->read[slot].value();
+    moved.written += each->written[slot].value();
+  }
+  return moved;
+}
+
 // The longest gone goes: it is the least likely to come back.
 std::size_t Statistics::slot_for(const std::string& path) {
   const auto found = std::ranges::find(slots_, path, &ExportSlot::path);
@@ -358,7 +379,7 @@ std::size_t Statistics::slot_for(const std::string& path) {
   for (std::size_t i = 0; i < kExportSlots; ++i)
     if (slots_[i].gone != 0 && (at == kExportSlots || slots_[i].gone < slots_[at].gone)) at = i;
   if (at == kExportSlots) return at;
-  slots_[at] = {.path = path};
+  slots_[at] = {.path = path, .moved_before = moved_in(at)};
   for (const std::unique_ptr<Stripe>& each : stripes_) each->exports[at].add_to(slots_[at].before);
   return at;
 }

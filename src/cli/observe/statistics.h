@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "cli/observe/count.h"
+#include "cli/observe/moved_bytes.h"
 #include "cli/observe/procedures.h"
 #include "nfs/v4/operation_observer.h"
 #include "rpc/observer.h"
@@ -60,6 +61,7 @@ struct StatisticsSums {
   std::array<HistogramSum, kOperationSlots> operation_times;  // of those on a filehandle
   std::array<std::uint64_t, kOperationSlots> operations{};
   std::array<HistogramSum, kExportSlots + 1> exports;
+  std::array<MovedBytes, kExportSlots + 1> moved;
   std::vector<std::string> export_paths;  // of the slots in order
   std::array<std::uint64_t, kTravelled> bytes{};
   std::array<std::uint64_t, kTransports> connected{}, disconnected{};
@@ -128,11 +130,13 @@ class Statistics {
   std::size_t export_slot(std::uint32_t id) const noexcept;
   struct ExportSlot {
     std::string path;
-    HistogramSum before{};   // what the slot had counted when this path got it
+    HistogramSum before{};  // what the slot had counted when this path got it
+    MovedBytes moved_before{};
     std::uint64_t gone = 0;  // the look at the exports that it was missing in first; 0: it is there
   };
   // With the mutex held. kExportSlots: there is none.
   std::size_t slot_for(const std::string& path);
+  MovedBytes moved_in(std::size_t slot) const;
 
   // What this thread has counted in last.
   struct Latest {

@@ -78,6 +78,7 @@ struct Ended {
   std::uint32_t export_id = 0;
   Bytes gss_credential{};
   Buffer plain_arguments{};
+  Buffer results{};
 };
 
 Statistics::Ended end(Statistics& statistics, const Client& client, const Ended& how = {}) {
@@ -98,6 +99,7 @@ Statistics::Ended end(Statistics& statistics, const Client& client, const Ended&
   ended.first_result = how.result;
   ended.reply_bytes = 100;
   ended.plain_arguments = how.plain_arguments;
+  ended.results = how.results.bytes();
   return statistics.on_call_ended(ended);
 }
 
@@ -242,6 +244,73 @@ TEST_F(StatisticsTest, count_for_the_path_that_an_export_has_now) {
   statistics_.know({{3, "/now"}});
   end(statistics_, client_, {.export_id = 3});
   EXPECT_EQ(statistics_.sums().exports[1].count(), 1u);
+}
+
+// Words of results, with what `rooms` bytes take behind the first ones of them.
+Buffer results_with(std::initializer_list<std::pair<std::uint32_t, std::size_t>> words) {
+  xdr::Encoder encoder;
+  for (const auto& [word, room] : words) {
+    encoder.u32(word);
+    for (std::size_t i = 0; i < room; i += 4) encoder.u32(0xffffffff);
+  }
+  return std::move(encoder).finish().rope().flatten();
+}
+
+TEST_F(StatisticsTest, count_what_calls_have_read_and_written_by_export) {
+  statistics_.know({{77, "/data"}, {78, "/home"}});
+  constexpr std::uint32_t kRead = 6, kWrite2 = 8, kWrite3 = 7;
+  const Buffer read = results_with({{0, 0}, {1, 84}, {1000, 0}, {1, 0}});
+  const Buffer read_without_attributes = results_with({{0, 0}, {0, 0}, {200, 0}});
+  const Buffer written = results_with({{0, 0}, {1, 24}, {1, 84}, {40, 0}, {2, 8}});
+  const Buffer written_without_attributes = results_with({{0, 0}, {0, 0}, {0, 0}, {2, 0}});
+  end(statistics_, client_, {.procedure = kRead, .export_id = 77, .results = read});
+  end(statistics_, client_,
+      {.procedure = kRead, .export_id = 77, .results = read_without_attributes});
+  end(statistics_, client_, {.procedure = kRead, .result = 70, .export_id = 77, .results = read});
+  end(statistics_, client_, {.procedure = kWrite3, .export_id = 78, .results = written});
+  end(statistics_, client_,
+      {.procedure = kWrite3, .export_id = 78, .results = written_without_attributes});
+  end(statistics_, client_,
+      {.procedure = kWrite3, .export_id = 78, .results = written.slice(0, 100)});
+  end(statistics_, client_, {.procedure = kGetattr, .export_id = 77, .results = read});
+  end(statistics_, client_, {.procedure = kRead, .export_id = 1, .results = read});
+  StatisticsSums sums = statistics_.sums();
+  EXPECT_EQ(sums.moved[0].read, 1200u);
+  EXPECT_EQ(sums.moved[0].written, 0u);
+  EXPECT_EQ(sums.moved[1].read, 0u);
+  EXPECT_EQ(sums.moved[1].written, 42u);
+  EXPECT_EQ(sums.moved[kExportSlots].read, 1000u);
+
+  std::byte credential[gss::credential_size(4)];
+  const std::byte handle[4]{};
+  gss::encode_credential({.service = gss::Service::integrity, .handle = handle}, credential);
+  Ended of_2{.version = 2, .procedure = kRead, .gss_credential = credential};
+  of_2.plain_arguments = arguments_for(2, 77);
+  of_2.results = results_with({{0, 68}, {7, 0}});
+  end(statistics_, client_, of_2);
+  of_2.procedure = kWrite2;
+  xdr::Encoder arguments;
+  encode_handle(arguments, 77);
+  for (const std::uint32_t word : {0u, 0u, 0u, 0u, 0u, 0u, 0u, 9u}) arguments.u32(word);
+  of_2.plain_arguments = std::move(arguments).finish().rope().flatten();
+  end(statistics_, client_, of_2);
+  sums = statistics_.sums();
+  EXPECT_EQ(sums.moved[0].read, 1207u);
+  EXPECT_EQ(sums.moved[0].written, 9u);
+}
+
+TEST_F(StatisticsTest, begin_anew_with_what_was_moved_for_an_export_that_gets_the_slot_of_another) {
+  constexpr std::uint32_t kWrite3 = 7;
+  const Buffer written = results_with({{0, 0}, {0, 0}, {0, 0}, {2, 0}});
+  std::vector<Statistics::KnownExport> exports;
+  for (std::uint32_t i = 1; i <= kExportSlots; ++i) exports.push_back({i, fmt::format("/{}", i)});
+  statistics_.know(exports);
+  end(statistics_, client_, {.procedure = kWrite3, .export_id = 1, .results = written});
+  statistics_.know({{1000, "/new"}});
+  end(statistics_, client_, {.procedure = kWrite3, .export_id = 1000, .results = written});
+  const StatisticsSums sums = statistics_.sums();
+  EXPECT_EQ(sums.export_paths[0], "/new");
+  EXPECT_EQ(sums.moved[0].written, 2u);
 }
 
 TEST_F(StatisticsTest, take_the_export_of_protected_arguments_from_what_was_unwrapped) {

@@ -117,10 +117,12 @@ Control::Control(const std::string& state, Services& services, HandOver& hand_ov
                  std::shared_ptr<fabric::capture::Tap> tap)
     : clients_(services.nfs4().administration(), services.locking().service()),
       status_(services.observing().observation(), services.observing().sources()),
+      exports_(services.nfs(), services.exports()),
       adoption_(services.recovery(), services.locking().service(), services.stores(), state),
       capture_(std::move(tap)) {
   clients_.add_to(commands_);
   status_.add_to(commands_);
+  exports_.add_to(commands_);
   adoption_.add_to(commands_);
   capture_.add_to(commands_);
   hand_over.add_to(commands_);

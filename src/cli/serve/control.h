@@ -12,6 +12,7 @@
 #include "cli/control/clients_commands.h"
 #include "cli/control/status_commands.h"
 #include "cli/serve/adoption.h"
+#include "cli/serve/exports_commands.h"
 #include "cli/support/arguments.h"
 
 namespace stag::cli {
@@ -72,6 +73,7 @@ class Control {
 
   ClientsCommands clients_;
   StatusCommands status_;
+  ExportsCommands exports_;
   Adoption adoption_;
   CaptureCommands capture_;
   ControlCommands commands_;

@@ -335,7 +335,9 @@ Result<std::string, Trouble> ExportSet::replace(std::vector<ExportLine> lines) {
 Result<Ok, Trouble> ExportSet::publish(std::vector<ServedExport> next) {
   std::vector<nfs::ExportSpec> specs;
   std::set<std::string> mentioned;
+  std::vector<ShownExport> shown;
   for (const ServedExport& each : next) {
+    shown.push_back(cli::shown(each.line));
     specs.push_back({each.line.path, each.files, each.line.options,
                      known(rules_of(each.line), names_), each.names});
     for (const nfs::ClientRule& rule : specs.back().clients) {
@@ -348,6 +350,11 @@ Result<Ok, Trouble> ExportSet::publish(std::vector<ServedExport> next) {
   if (!replaced) return Failure{Trouble{replaced.error().message, Exit::Usage}};
   names_->keep_only(mentioned);
   served_ = std::move(next);
+  {
+    auto made = std::make_shared<const std::vector<ShownExport>>(std::move(shown));
+    const std::lock_guard lock(shown_mutex_);
+    shown_.swap(made);
+  }
   log_doubtful();
   return Ok{};
 }

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <memory>
+#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "cli/serve/export_line.h"
 #include "cli/serve/host_lookup.h"
 #include "cli/serve/host_names.h"
+#include "cli/serve/shown_export.h"
 #include "cli/serve/store_watch.h"
 #include "cli/support/command.h"
 #include "nfs/server/server.h"
@@ -59,6 +61,11 @@ class ExportSet {
   void take(const HostAnswers& answers);
 
   std::vector<ExportLine> lines() const;
+  // What is served now. Any thread.
+  ShownExports shown() const {
+    const std::lock_guard lock(shown_mutex_);
+    return shown_;
+  }
 
  private:
   struct ServedExport {
@@ -90,6 +97,8 @@ class ExportSet {
   std::string state_directory_;
   const std::shared_ptr<nfs::ClientNames> names_ = system_client_names();
   std::vector<ServedExport> served_;
+  mutable std::mutex shown_mutex_;
+  ShownExports shown_ = std::make_shared<const std::vector<ShownExport>>();
 };
 
 }  // namespace stag::cli

@@ -29,6 +29,7 @@ class Services {
   ~Services();
 
   ExportSet& exports() { return exports_; }
+  const nfs::NfsServer& nfs() const { return nfs_; }
   nfs::nfs4::Nfs4Server& nfs4() { return *nfs4_; }
   Locking& locking() { return *locking_; }
   Recovery& recovery() { return *recovery_; }

@@ -38,10 +38,19 @@ Result<Admitted, Refusal> admitted_to(const Export& found, const rpc::Origin& or
 
 }  // namespace
 
+std::optional<Exports::Match> Admission::match(std::string_view path) const {
+  const auto present = server_.exports.current();
+  std::optional<Exports::Match> match = present->match(path);
+  if (match) match->found = exports_.meet(match->found->id);
+  // Null: it was removed in between.
+  if (match && match->found == nullptr) match.reset();
+  return match;
+}
+
 Result<ExportObject, Refusal> Admission::resolve(Bytes file_handle, Security security) const {
   const auto parts = server_.handles.parts_of(file_handle);
   if (!parts) return Failure{Refusal::BadHandle};
-  const Export* found = exports_->find(parts->export_id);
+  const Export* found = exports_.meet(parts->export_id);
   if (found == nullptr) return Failure{Refusal::ExportGone};
   const vfs::Handle object = *vfs::Handle::from(parts->object);
   if (security == Security::Mounting)
@@ -74,7 +83,7 @@ Task<Result<ExportObject, Refusal>> Admission::settle_soon(Bytes file_handle,
 Task<Result<ExportObject, Refusal>> Admission::settle(Bytes file_handle, Security security,
                                                       Duration at_most) const {
   const auto opened = server_.handles.open(file_handle);
-  const Export* const found = opened ? exports_->find(opened->export_id) : nullptr;
+  const Export* const found = opened ? exports_.meet(opened->export_id) : nullptr;
   if (found != nullptr) co_await found->settle(call_.origin(), at_most);
   co_return resolve(file_handle, security);
 }

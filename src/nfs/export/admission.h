@@ -9,6 +9,7 @@
 
 #include "base/eventual.h"
 #include "base/task.h"
+#include "nfs/export/exports_of_call.h"
 #include "nfs/export/permission.h"
 #include "nfs/export/server_context.h"
 #include "rpc/program.h"
@@ -85,15 +86,17 @@ class Deferral {
 
 class Admission {
  public:
-  // Takes the exports as they are now, for the whole Call. All that it is given outlives it.
+  // It keeps the exports that it is asked for, and all that it is given outlives it.
   // `deferral`: what is in the way of the Call is waited for, as long as it may be; null: a second.
   Admission(const ServerContext& server, const rpc::CallContext& call, Deferral* deferral = nullptr)
-      : server_(server), call_(call), deferral_(deferral), exports_(server.exports.current()) {}
+      : server_(server), call_(call), deferral_(deferral), exports_(server.exports) {}
 
   const rpc::CallContext& call() const { return call_; }
   const ServerContext& server() const { return server_; }
-  const Exports& exports() const { return *exports_; }
-  const std::shared_ptr<const Exports>& shared_exports() const { return exports_; }
+  // Those that the Call has met.
+  ExportsOfCall& exports() const { return exports_; }
+  // Exports::match(), of an export that the Call has met then.
+  std::optional<Exports::Match> match(std::string_view path) const;
 
   // What becomes of a Call whose security flavor the export does not take.
   enum class Security : std::uint8_t {
@@ -118,7 +121,8 @@ class Admission {
   // after five): it waits a second at most, and not at all where too many wait.
   Eventual<Result<ExportObject, Refusal>> resolve_soon(Bytes file_handle,
                                                        Security security = Security::Checked) const;
-  // An object of `found`, one of exports(), on its terms for this Call. A refusal is traced.
+  // An object of `found`, which the caller or the Call keeps, on its terms for this Call. A refusal
+  // is traced.
   Result<ExportObject, Refusal> admit(const Export& found, const vfs::Handle& object,
                                       Security security = Security::Checked) const;
   // The same for a caller that makes the ExportObject where it stays.
@@ -163,7 +167,7 @@ class Admission {
   const ServerContext& server_;
   const rpc::CallContext& call_;
   Deferral* const deferral_;
-  std::shared_ptr<const Exports> exports_;
+  mutable ExportsOfCall exports_;
 };
 
 // As Admission::admit(), of Calls that come from `origin`, which outlives the object, as

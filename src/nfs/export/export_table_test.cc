@@ -33,6 +33,50 @@ TEST(ExportTable, gives_the_exports_that_hold_now) {
   EXPECT_EQ(kept->all().at(0).path(), "/a") << "who has taken a table keeps it";
 }
 
+TEST(ExportTable, keeps_one_export_for_who_uses_it) {
+  ExportTable table;
+  auto used = std::make_shared<vfs::MemoryFileSystem>(),
+       other = std::make_shared<vfs::MemoryFileSystem>();
+  const std::weak_ptr<vfs::FileSystem> used_alive = used, other_alive = other;
+  Exports exports = one("/a", std::move(used));
+  STAG_CHECK(exports.add(7, {"/b", std::move(other), {}}).ok());
+  table.replace(std::move(exports));
+  std::thread([&] { EXPECT_EQ(table.keep(7)->path(), "/b"); }).join();
+  EXPECT_EQ(table.keep(7)->path(), "/b");
+  EXPECT_EQ(table.keep(2), nullptr);
+  auto in_progress = table.keep(1);
+  EXPECT_EQ(table.keep(1), in_progress);
+  table.replace(one("/a"));
+  EXPECT_TRUE(other_alive.expired());
+  EXPECT_FALSE(used_alive.expired());
+  EXPECT_NE(table.keep(1), in_progress) << "who asks now gets the present one";
+  EXPECT_EQ(table.keep(7), nullptr);
+  in_progress = nullptr;
+  EXPECT_TRUE(used_alive.expired());
+}
+
+TEST(ExportTable, keeps_exports_of_two_tables_apart) {
+  ExportTable table, other;
+  table.replace(one("/a"));
+  other.replace(one("/other"));
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(table.keep(1)->path(), "/a");
+    EXPECT_EQ(other.keep(1)->path(), "/other");
+  }
+}
+
+TEST(ExportTable, says_whether_an_export_lies_below_another_one) {
+  ExportTable table;
+  Exports exports = one("/a");
+  STAG_CHECK(exports.add(2, {"/a/b", nullptr, {}}).ok());
+  table.replace(std::move(exports));
+  EXPECT_TRUE(table.nested());
+  EXPECT_NE(table.keep(2), nullptr);
+  EXPECT_TRUE(table.nested());
+  table.replace(one("/a"));
+  EXPECT_FALSE(table.nested());
+}
+
 TEST(ExportTable, lets_go_of_file_systems_when_the_last_that_took_them_has_ended) {
   ExportTable table;
   auto files = std::make_shared<vfs::MemoryFileSystem>();
@@ -58,7 +102,8 @@ TEST(ExportTable, is_read_by_some_threads_while_another_replaces_it) {
       while (!over) {
         const int now = std::stoi(table.current()->all().at(0).path().substr(1));
         EXPECT_GE(now, last) << "an older table came back";
-        last = now;
+        last = std::stoi(table.keep(1)->path().substr(1));
+        EXPECT_GE(last, now) << "an older export came back";
       }
     });
   for (int i = 1; i <= 2000; ++i) table.replace(one("/" + std::to_string(i)));

@@ -165,9 +165,8 @@ Match matches(const ClientRule& rule, const std::optional<IpAddress>& peer,
   return !rule.network || (peer && rule.network->contains(*peer)) ? Match::Yes : Match::No;
 }
 
-// The rules are not empty.
-Export::Terms terms_of(const std::vector<ClientRule>& rules, const rpc::Origin& origin) {
-  Export::Terms terms;
+Export::RuleFound rule_among(const std::vector<ClientRule>& rules, const rpc::Origin& origin) {
+  bool undecided = false;
   const std::optional<IpAddress> peer = IpAddress::parse(origin.peer.host);
   const ClientRule* best = nullptr;
   for (const ClientRule& rule : rules) {
@@ -176,10 +175,15 @@ Export::Terms terms_of(const std::vector<ClientRule>& rules, const rpc::Origin& 
     if (match == Match::No) continue;
     best = &rule;
     // A rule that may hold is in the way of those behind it.
-    terms.undecided = match == Match::Undecided;
-    terms.options = terms.undecided ? nullptr : &rule.options;
+    undecided = match == Match::Undecided;
   }
-  return terms;
+  return {undecided ? nullptr : best, undecided};
+}
+
+// The rules are not empty.
+Export::Terms terms_of(const std::vector<ClientRule>& rules, const rpc::Origin& origin) {
+  const Export::RuleFound found = rule_among(rules, origin);
+  return {found.rule == nullptr ? nullptr : &found.rule->options, found.undecided};
 }
 
 // Whether the options take a caller with such a transport and port.
@@ -190,6 +194,10 @@ bool admits(const ExportOptions& options, const rpc::Origin& origin) {
 }
 
 }  // namespace
+
+Export::RuleFound Export::rule_for(const rpc::Origin& origin) const {
+  return rule_among(spec.clients, origin);
+}
 
 Export::Terms Export::terms_for(const rpc::Origin& origin) const {
   Terms terms = spec.clients.empty() ? Terms{&spec.options} : terms_of(spec.clients, origin);

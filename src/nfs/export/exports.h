@@ -123,6 +123,13 @@ struct Export {
   };
   // The Terms of Calls from `origin`. Thread: the loop of `origin`.
   Terms terms_for(const rpc::Origin& origin) const;
+  // The rule that Calls from `origin` have, whatever their transport and port; null where all have
+  // the options of the export, and where none is for them. Undecided as Terms. Thread: likewise.
+  struct RuleFound {
+    const ClientRule* rule = nullptr;
+    bool undecided = false;
+  };
+  RuleFound rule_for(const rpc::Origin& origin) const;
   // Ends when terms_for() is decided, or the look-up of the name has taken too long, or `at_most`.
   Task<void> settle(rpc::Origin origin, Duration at_most = Duration::max()) const;
 };

@@ -168,6 +168,17 @@ std::uint32_t rule_for(const Export& asked, const char* host) {
   return options == nullptr ? 0 : options->anonymous_uid;
 }
 
+TEST(Export, has_a_rule_for_a_client_whatever_its_port_and_transport) {
+  Export asked = open_to({{"*", 1}, {"192.0.2.0/24", 2}, {"*.example.com", 3}});
+  asked.spec.clients[1].options.secure = true;
+  EXPECT_EQ(asked.terms_for(from("192.0.2.1", 1024)).options, nullptr);
+  EXPECT_EQ(asked.rule_for(from("192.0.2.1", 1024)).rule, &asked.spec.clients[1]);
+  const Export::RuleFound unknown = asked.rule_for(from("198.51.100.1"));
+  EXPECT_EQ(unknown.rule, nullptr);
+  EXPECT_TRUE(unknown.undecided) << "its name may be one of those";
+  EXPECT_EQ(with("").rule_for(from("192.0.2.1")).rule, nullptr) << "all have the same options";
+}
+
 TEST(Export, is_open_on_the_terms_of_the_most_specific_client_that_matches) {
   const Export asked = open_to({{"192.0.2.0/24", 1},
                                 {"192.0.2.128/25", 2},

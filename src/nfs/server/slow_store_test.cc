@@ -145,6 +145,19 @@ TEST_F(NfsServerSlowStore, a_replaced_store_lives_as_long_as_the_calls_that_it_h
   EXPECT_EQ(call<NFSPROC3_GETATTR>({files_[0]}).status, NFS3ERR_STALE);
 }
 
+// The disk of another export that is removed could not be unmounted.
+TEST_F(NfsServerSlowStore, a_call_that_waits_keeps_no_other_store) {
+  auto disk = std::make_shared<vfs::MemoryFileSystem>();
+  const std::weak_ptr<vfs::FileSystem> removed = disk;
+  ASSERT_TRUE(nfs_.add_export("/disk", std::move(disk), everybody_as_is()).ok());
+  ASSERT_EQ(call<NFSPROC3_GETATTR>({mounted("/disk")}).status, NFS3_OK);
+  const auto reading = start<NFSPROC3_READ>({files_[0], 0, 100});
+  ASSERT_TRUE(nfs_.replace_exports({{"/slow", slow_, everybody_as_is()}}).ok());
+  EXPECT_TRUE(removed.expired());
+  release(0);
+  EXPECT_EQ(text((*reading)->resok().data), "text of a");
+}
+
 TEST_F(NfsServerSlowStore, options_that_change_hold_for_the_calls_that_come_then) {
   const auto making = start<NFSPROC3_MKDIR>({{dir_, "d"}, {}});
   ExportOptions read_only = everybody_as_is();

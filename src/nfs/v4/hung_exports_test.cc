@@ -163,6 +163,86 @@ TEST_F(Nfs4HungExport, keeps_no_file_system_in_use_but_its_own) {
   EXPECT_TRUE(asked.expired());
 }
 
+// A COMPOUND that hangs in /hung.
+class Nfs4HungCompound : public Nfs4HungExport {
+ protected:
+  void SetUp() override {
+    Nfs4HungExport::SetUp();
+    serve({"/hung", "/met", "/other"});
+    for (const char* path : {"met", "other"}) {
+      const Res found = run({putrootfh(), lookup(path), getfh()});
+      ASSERT_EQ(found.status, v4::NFS4_OK);
+      handles_[path] = found.resarray[2].opgetfh().resok4().object;
+    }
+  }
+  void serve(std::initializer_list<std::string> paths) {
+    nfs::Exports exports;
+    for (const std::string& path : paths) {
+      auto store = alive_[path].lock();
+      if (store == nullptr && path == "/hung")
+        store = std::make_shared<vfs::testing::SteppedStore>(fixed_store_, held_);
+      else if (store == nullptr)
+        store = std::make_shared<vfs::MemoryFileSystem>();
+      alive_[path] = store;
+      const auto id = static_cast<std::uint32_t>(std::hash<std::string>{}(path));
+      STAG_CHECK(exports.add(id, {path, std::move(store), {}}).ok());
+    }
+    context_.exports.replace(std::move(exports));
+  }
+  // /met, then what hangs, and then `last`.
+  void hang(const Op& last) {
+    const auto running = std::make_shared<Listing>();
+    const Op save = op(v4::OP_SAVEFH), attributes = getattr({kType});
+    detach(call(running, {"",
+                          minor_,
+                          {sequence(), putfh(handles_["met"]), save, putrootfh(), lookup("hung"),
+                           attributes, last, attributes}}));
+    loop_.drain();
+    ASSERT_EQ(held_->waiting.size(), 1u);
+    running_ = running;
+  }
+  v4::nfsstat4 end() {
+    held_->release_all();
+    loop_.drain();
+    EXPECT_TRUE(running_->ended);
+    return running_->status;
+  }
+
+  std::map<std::string, std::weak_ptr<vfs::FileSystem>> alive_;
+  std::map<std::string, v4::nfs_fh4> handles_;
+  ListingPtr running_;
+};
+
+TEST_F(Nfs4HungCompound, keeps_the_exports_that_it_has_met_and_no_others) {
+  hang(op(v4::OP_RESTOREFH));
+  serve({});
+  EXPECT_TRUE(alive_["/other"].expired());
+  EXPECT_FALSE(alive_["/met"].expired());
+  EXPECT_FALSE(alive_["/hung"].expired());
+  EXPECT_EQ(end(), v4::NFS4_OK);
+  EXPECT_TRUE(alive_["/met"].expired());
+  EXPECT_TRUE(alive_["/hung"].expired());
+}
+
+TEST_F(Nfs4HungCompound, finds_an_export_stale_that_it_meets_when_it_was_removed) {
+  hang(putfh(handles_["other"]));
+  serve({"/hung", "/met"});
+  EXPECT_EQ(end(), v4::NFS4ERR_STALE);
+}
+
+TEST_F(Nfs4HungCompound, meets_an_export_as_it_is_then) {
+  hang(putfh(handles_["other"]));
+  serve({"/other"});
+  EXPECT_EQ(end(), v4::NFS4_OK);
+}
+
+// What the root of an export is mounted on is asked of the exports that are there.
+TEST_F(Nfs4HungCompound, goes_on_in_an_export_that_was_removed_meanwhile) {
+  hang(getattr({0, kMountedOn}));
+  serve({"/met"});
+  EXPECT_EQ(end(), v4::NFS4_OK);
+}
+
 TEST_F(Nfs4HungExport, is_not_asked_for_a_page_that_does_not_reach_it) {
   // As many as there is room for one of: verifier, cookie, name, error, type.
   const std::uint32_t room = 16 + (4 + 8 + 8 + 8 + 4 + 8) + 4;

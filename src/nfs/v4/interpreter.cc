@@ -255,6 +255,7 @@ class Interpreter {
                                       .status = static_cast<std::uint32_t>(status),
                                       .at = object == nullptr ? nullptr : object->export_,
                                       .on_filehandle = on_filehandle,
+                                      .moved = compound_.take_moved(),
                                       .began = began_});
   }
 

@@ -106,5 +106,15 @@ TEST_F(Nfs4LapsedRecords, are_no_matter_where_the_locks_have_gone_before) {
   EXPECT_FALSE(recorded());
 }
 
+// The lease has the file open: its disk could not be unmounted as long as the client is remembered.
+TEST_F(Nfs4LapsedRecords, have_no_lease_of_a_file_whose_locks_an_administrator_has_revoked) {
+  loop_.pass(2s);
+  EXPECT_EQ(programs_->leases, 1);
+  ASSERT_TRUE(nfs4_.administration().revoke({lock_.seqid, lock_.other}));
+  loop_.pass(2s);
+  EXPECT_EQ(programs_->leases, 0);
+  EXPECT_EQ(programs_->locks.open, 0);
+}
+
 }  // namespace
 }  // namespace stag::nfs::nfs4

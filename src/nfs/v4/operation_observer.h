@@ -23,7 +23,8 @@ struct EndedOperation {
   const Export* at = nullptr;  // that the current filehandle is of; null: of none
   // Whether it has worked on a filehandle. The time of others is not of interest.
   bool on_filehandle = false;
-  TimePoint began{};  // of such a one: by the loop's clock, or when the one before it ended
+  std::uint32_t moved = 0;  // bytes of a file that it has read or written
+  TimePoint began{};        // of such a one: by the loop's clock, or when the one before it ended
 };
 
 // Thread: the loop of the Call; several at a time. It never waits.

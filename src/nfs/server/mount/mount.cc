@@ -48,7 +48,7 @@ Task<Result<MountedDirectory, mount3::mountstat3>> find_directory(const Admissio
                                                                   std::string_view path) {
   const auto normal = normal_path(path);
   if (!normal) co_return Failure{mount3::MNT3ERR_ACCES};
-  const auto match = admission.exports().match(*normal);
+  const auto match = admission.match(*normal);
   // The same status whether the path is not exported or does not exist: a stranger must not learn
   // which.
   if (!match) co_return Failure{mount3::MNT3ERR_NOENT};
@@ -160,7 +160,7 @@ mount3::ppathcnf pathconf2(const ServerContext& server, const rpc::CallContext& 
   mount3::ppathcnf res;
   const Admission admission(server, call);
   const auto normal = normal_path(path);
-  const auto match = normal ? admission.exports().match(*normal) : std::nullopt;
+  const auto match = normal ? admission.match(*normal) : std::nullopt;
   if (!match || !admission.admit(*match->found, match->found->file_system().root(),
                                  Admission::Security::BesideKerberos))
     return res;

@@ -23,7 +23,7 @@ Task<vfs::Outcome<vfs::Created>> make_special(const ExportObject& directory, std
 }
 
 // RFC 1094 has no exclusive create: a file that is there is opened.
-Task<vfs::Outcome<vfs::Created>> make_file(Request request, const ExportObject& directory,
+Task<vfs::Outcome<vfs::Created>> make_file(const Request& request, const ExportObject& directory,
                                            std::string_view name, const v2::sattr& attributes) {
   const auto changes = from_sattr(attributes);
   if (!changes) co_return Failure{changes.error()};

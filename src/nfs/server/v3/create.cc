@@ -8,7 +8,7 @@ namespace {
 
 // The results of all four have the same members.
 template <class Res>
-Task<Res> answer(Request request, const ExportObject& directory,
+Task<Res> answer(const Request& request, const ExportObject& directory,
                  vfs::Outcome<vfs::Created> created) {
   Res res;
   if (created) {

@@ -20,7 +20,7 @@ std::uint32_t properties(const vfs::Limits& limits) {
 // The attributes of the object, from the store; STALE when the object does not exist any more.
 // nullopt: `res` has the error.
 template <class Res>
-Task<std::optional<ExportObject>> begin(Request request, v3::nfs_fh3 handle, Res& res,
+Task<std::optional<ExportObject>> begin(const Request& request, v3::nfs_fh3 handle, Res& res,
                                         Request::Security security = Request::Security::Checked) {
   const auto object = co_await request.resolve(handle, security);
   if (!object) {

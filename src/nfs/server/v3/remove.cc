@@ -6,7 +6,7 @@ namespace stag::nfs::nfs3 {
 namespace {
 
 template <class Res>
-Task<Res> answer_removal(Request request, const ExportObject& directory,
+Task<Res> answer_removal(const Request& request, const ExportObject& directory,
                          vfs::Outcome<vfs::Change> removed) {
   Res res;
   if (removed) {

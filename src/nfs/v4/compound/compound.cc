@@ -44,7 +44,7 @@ bool is_special(std::string_view who) {
 }  // namespace
 
 const PseudoFs& Compound::pseudo_fs() const {
-  if (pseudo_fs_ == nullptr) pseudo_fs_ = shared_.pseudo_fs(admission_.shared_exports());
+  if (pseudo_fs_ == nullptr) pseudo_fs_ = shared_.pseudo_fs();
   return *pseudo_fs_;
 }
 
@@ -99,7 +99,7 @@ v4::nfsstat4 Compound::put(Bytes filehandle) {
     set_current(*std::move(entered));
     return v4::NFS4_OK;
   }
-  const Export* found = admission_.exports().find(parts->export_id);
+  const Export* found = admission_.exports().meet(parts->export_id);
   if (found == nullptr) return v4::NFS4ERR_STALE;
   const auto admitted = admission_.terms_of(*found, security_);
   if (!admitted) return to_nfsstat4(admitted.error());
@@ -114,26 +114,39 @@ v4::nfsstat4 Compound::put(Bytes filehandle) {
 bool Compound::set_current_unreachable(Bytes filehandle) {
   const auto opened = shared_.server.handles.open(filehandle);
   if (!opened) return false;
-  const Exports& exports = admission_.exports();
-  const Export* found = exports.find(opened->export_id);
-  if (found == nullptr) found = exports.find_removed(opened->export_id);
-  if (found == nullptr) return false;
+  unreachable_ = admission_.exports().share(opened->export_id);
+  if (unreachable_ == nullptr) {
+    const auto present = shared_.server.exports.current();
+    const Export* const removed = present->find_removed(opened->export_id);
+    if (removed == nullptr) return false;
+    unreachable_ = std::make_shared<const Export>(*removed);
+  }
   ExportObject object;
-  object.export_ = found;
+  object.export_ = unreachable_.get();
   object.handle = opened->object;
   set_current(object);
   return true;
 }
 
 Result<Object, v4::nfsstat4> Compound::enter(const PseudoFs::Node& node, Security security) const {
-  if (node.mounted == nullptr) return Object{&node};
+  auto entered = look_into(node, security);
+  if (!entered) return Failure{entered.error()};
+  admission_.exports().meet(std::move(entered->kept));
+  return std::move(entered->object);
+}
+
+Result<Compound::Entered, v4::nfsstat4> Compound::look_into(const PseudoFs::Node& node,
+                                                            Security security) const {
+  if (node.mounted == nullptr) return Entered{&node};
   // RFC 8881 7.3: a client that is kept out of the export above sees but the way to what is below.
   const rpc::Origin& origin = admission_.call().origin();
   const Export::Terms terms = node.mounted->terms_for(origin);
-  if (terms.options == nullptr && !terms.undecided && leads_on(node, origin)) return Object{&node};
-  auto object = admission_.admit(*node.mounted, node.mounted->file_system().root(), security);
+  if (terms.options == nullptr && !terms.undecided && leads_on(node, origin)) return Entered{&node};
+  auto kept = admission_.exports().share(node.mounted->id);
+  if (kept == nullptr) return Failure{v4::NFS4ERR_STALE};
+  auto object = admission_.admit(*kept, kept->file_system().root(), security);
   if (!object) return Failure{to_nfsstat4(object.error())};
-  return Object{*std::move(object)};
+  return Entered{*std::move(object), std::move(kept)};
 }
 
 FileHandles::Sealed Compound::handle_of(const Object& object) const {
@@ -186,7 +199,8 @@ Eventual<Compound::FoundAttributes> Compound::own_attributes_of(const ExportObje
   AttributeSource& source = *made.value();
   describe(source, object, attributes);
   if (asked.has(v4::FATTR4_MOUNTED_ON_FILEID) && object.handle == object.store().root())
-    source.mounted_on_fileid = pseudo_fs().node_of(*object.export_).id;
+    if (const PseudoFs::Node* const node = pseudo_fs().node_of(*object.export_))
+      source.mounted_on_fileid = node->id;
   if (wants_handle(asked)) source.handle = admission_.handle_of(object, object.handle);
   return made;
 }

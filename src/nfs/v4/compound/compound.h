@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 
 #include "nfs/export/admission.h"
@@ -57,7 +58,10 @@ class Compound {
 
   SharedState& shared() const { return shared_; }
   const Admission& admission() const { return admission_; }
+  // Of the exports that were present when it was asked for first.
   const PseudoFs& pseudo_fs() const;
+  // Whether one may be mounted below another.
+  bool has_nested_exports() const { return shared_.server.exports.nested(); }
   std::uint32_t minor() const { return minor_; }
   // The principal of the Call, for comparison with that of an earlier one (RFC 8881 2.10.8).
   std::string principal() const;
@@ -116,6 +120,10 @@ class Compound {
   std::uint64_t results_left() const { return results_left_; }
   void set_results_left(std::uint64_t bytes) { results_left_ = bytes; }
 
+  // Bytes of a file that the operation that runs has read or written.
+  void note_moved(std::uint64_t bytes) { moved_ = static_cast<std::uint32_t>(bytes); }
+  std::uint32_t take_moved() { return std::exchange(moved_, 0); }
+
   // Whether the operation that runs, one that puts a filehandle, leaves it to the next one to
   // refuse the caller's security flavor (2.6.3.1.1).
   using Security = Admission::Security;
@@ -134,6 +142,13 @@ class Compound {
   // An object of the pseudo file system, or the export that is mounted there.
   Result<Object, v4::nfsstat4> enter(const PseudoFs::Node& node,
                                      Security security = Security::Checked) const;
+  // The same of one of many, whose export the COMPOUND does not keep.
+  struct Entered {
+    Object object;
+    std::shared_ptr<const Export> kept{};  // its export
+  };
+  Result<Entered, v4::nfsstat4> look_into(const PseudoFs::Node& node,
+                                          Security security = Security::Checked) const;
   FileHandles::Sealed handle_of(const Object& object) const;
   // What encode_attributes() needs of an object, which outlives the Eventual, for these attributes.
   using FoundAttributes = Result<AttributeSource, v4::nfsstat4>;
@@ -171,7 +186,9 @@ class Compound {
   SharedState& shared_;
   Admission admission_;
   mutable std::shared_ptr<const PseudoFs> pseudo_fs_;  // null until it is asked for
+  std::shared_ptr<const Export> unreachable_;          // of set_current_unreachable()
   std::uint32_t minor_;
+  std::uint32_t moved_ = 0;
   std::uint64_t results_left_ = 0;
   Security security_ = Security::Checked;
   bool puts_foreign_ = false;

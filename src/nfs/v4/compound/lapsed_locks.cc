@@ -156,8 +156,7 @@ Task<LapsedLocks::Taken> LapsedLocks::take_lease(const std::shared_ptr<Mailbox>&
                                                  Loop& home, const state::FileKey& key) {
   static const vfs::Credentials kServer{0, 0, {}};
   LapsedLocks& locks = *mailbox->locks;
-  const auto exports = locks.shared_.server.exports.current();
-  const Export* const found = exports->find(key.via);
+  const auto found = locks.shared_.server.exports.keep(key.via);
   if (found == nullptr || found->store != key.store) co_return Taken();
   auto taken = co_await found->file_system().lease({home, kServer, mailbox.get()}, key.handle,
                                                    vfs::LeaseKind::Write, locks.wanted(key));
@@ -302,11 +301,19 @@ void LapsedLocks::look() try {
   // The next time.
 }
 
+// Whether an administrator has taken what the client had locked of the file: its lease, for which
+// the file is open, would keep its disk in use.
+bool LapsedLocks::lost(const state::Life& life, const state::FileKey& key) const {
+  return life.admin_revoked.load() != 0 && !shared_.files.holds_ranges(key, life);
+}
+
 void LapsedLocks::look_at_files() {
   std::vector<state::FileKey> wanted, without;
   for (auto at = files_.begin(); at != files_.end();) {
     File& file = at->second;
-    std::erase_if(file.clients, [](const ClientPtr& client) { return !client->life->lapsed(); });
+    std::erase_if(file.clients, [&](const ClientPtr& client) {
+      return !client->life->lapsed() || (!file.due && lost(*client->life, at->first));
+    });
     if (file.clients.empty() && !file.taking) {
       at = files_.erase(at);
       continue;

@@ -44,7 +44,8 @@ class LapsedLocks {
 
   // Adds the locks of a client that has just lapsed. False: there is no memory for it.
   bool add(const state::LifePtr& life) noexcept;
-  // Once a second: what those have who came back or ended is none of these any more.
+  // Once a second: what those have who came back or ended is none of these any more, nor what an
+  // administrator has revoked.
   void look();
   // No lease is taken any more; `done` runs once none is being taken. While the stores are there.
   void stop(UniqueFunction<void()> done);
@@ -106,6 +107,7 @@ class LapsedLocks {
   void give_up(const state::FileKey& key) noexcept;
   void start(const ClientPtr& client);
   void finish(const ClientPtr& client) noexcept;
+  bool lost(const state::Life& life, const state::FileKey& key) const;
   void look_at_files();
   bool came_back(const ClientPtr& client) noexcept;
   bool record_again(const ClientPtr& client);

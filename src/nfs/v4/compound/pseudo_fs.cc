@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "base/check.h"
-
 namespace stag::nfs::nfs4 {
 
 namespace {
@@ -49,7 +47,12 @@ const PseudoFs::Node* PseudoFs::Node::child(std::string_view wanted) const {
 PseudoFs::PseudoFs(const Exports& exports, const FileHandles& handles, std::uint32_t epoch)
     : change_((std::uint64_t{epoch} << 32) + 2 * std::uint64_t{exports.generation()}) {
   root_.id = handles.file_system_id("/");
-  for (const Export& each : exports.all()) make(each.path(), handles).mounted = &each;
+  exports_.reserve(exports.all().size());
+  for (const Export& each : exports.all()) {
+    exports_.push_back(
+        {each.id, {each.path(), nullptr, each.spec.options, each.spec.clients}, each.store});
+    make(each.path(), handles).mounted = &exports_.back();
+  }
   note_entries(root_);
   note_inner(root_);
 }
@@ -79,17 +82,17 @@ const PseudoFs::Node* PseudoFs::find(std::uint64_t id) const {
   return find_below(root_, id);
 }
 
-const PseudoFs::Node& PseudoFs::node_of(const Export& mounted) const {
+const PseudoFs::Node* PseudoFs::node_of(const Export& mounted) const {
   const Node* at = &root_;
   std::string_view path = mounted.path();
-  while (at->mounted != &mounted) {
+  while (at != nullptr && (at->mounted == nullptr || at->mounted->id != mounted.id)) {
+    if (path.size() < 2) return nullptr;
     path.remove_prefix(1);
     const std::string_view name = path.substr(0, path.find('/'));
     at = at->child(name);
-    STAG_CHECK(at != nullptr);
     path.remove_prefix(name.size());
   }
-  return *at;
+  return at;
 }
 
 const PseudoFs::Node* PseudoFs::export_above(const Node& node) {

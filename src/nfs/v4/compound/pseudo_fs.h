@@ -1,6 +1,6 @@
 // The pseudo file system (RFC 8881 7.3): the folders that lead from the root of the server to its
 // exports, so that a client walks from PUTROOTFH to any of them. Made of one Exports and constant;
-// it refers to that one.
+// it keeps none of their file systems.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,9 @@ class PseudoFs {
     // Follows from the path and the server's key: the same after restarts and reloads. Its fileid
     // too.
     std::uint64_t id = 0;
-    const Node* parent = nullptr;                   // null for the root
-    const Export* mounted = nullptr;                // what a client finds here instead, if anything
+    const Node* parent = nullptr;  // null for the root
+    // What a client finds here instead, if anything: its id and its terms.
+    const Export* mounted = nullptr;
     std::vector<std::unique_ptr<Node>> children{};  // in the order of the exports
     std::vector<const Node*> entries{};             // the same by their cookies, to be listed
     // Where an export is mounted: the nodes below it, down to the next exports, that lead to those.
@@ -42,8 +43,8 @@ class PseudoFs {
   const Node& root() const { return root_; }
   // Null when there is none.
   const Node* find(std::uint64_t id) const;
-  // Where an export of these Exports is mounted.
-  const Node& node_of(const Export& mounted) const;
+  // Where an export is mounted; null: these Exports do not have it.
+  const Node* node_of(const Export& mounted) const;
   // The nearest node above that an export is mounted at; null: there is none.
   static const Node* export_above(const Node& node);
   // The names that lead from a node down to one below it.
@@ -60,6 +61,7 @@ class PseudoFs {
  private:
   Node& make(std::string_view path, const FileHandles& handles);
 
+  std::vector<Export> exports_;  // without file systems
   Node root_;
   const std::uint64_t change_;
 };

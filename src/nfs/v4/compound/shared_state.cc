@@ -69,8 +69,8 @@ SharedState::~SharedState() {
   server.local_locks->remove(local_locks_);
 }
 
-std::shared_ptr<const PseudoFs> SharedState::pseudo_fs(
-    const std::shared_ptr<const Exports>& exports) {
+std::shared_ptr<const PseudoFs> SharedState::pseudo_fs() {
+  const auto exports = server.exports.current();
   {
     const std::lock_guard lock(mutex_);
     if (exports_.lock() == exports) return pseudo_fs_;

@@ -96,8 +96,8 @@ class SharedState {
   // Of this start of the server: another one each time.
   std::uint32_t epoch() const;
 
-  // Of these exports, which the caller keeps.
-  std::shared_ptr<const PseudoFs> pseudo_fs(const std::shared_ptr<const Exports>& exports);
+  // Of the present exports.
+  std::shared_ptr<const PseudoFs> pseudo_fs();
   // Lets leases run out, and ends clients that nobody waits for any more; once a second at most,
   // however often it is called.
   void expire(TimePoint now);

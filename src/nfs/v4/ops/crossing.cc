@@ -23,14 +23,15 @@ Task<std::optional<vfs::Handle>> walk(ExportObject object, std::vector<std::stri
 
 Task<const PseudoFs::Node*> node_at(const Compound& compound, ExportObject directory,
                                     std::optional<std::string_view> name) {
-  const PseudoFs::Node& top = compound.pseudo_fs().node_of(*directory.export_);
+  const PseudoFs::Node* const top = compound.pseudo_fs().node_of(*directory.export_);
+  if (top == nullptr) co_return nullptr;
   const auto leads_on = [&](const PseudoFs::Node& node) {
     return name ? node.child(*name) != nullptr : !node.children.empty();
   };
-  if (is_root(directory)) co_return leads_on(top) ? &top : nullptr;
-  for (const PseudoFs::Node* node : top.inner) {
+  if (is_root(directory)) co_return leads_on(*top) ? top : nullptr;
+  for (const PseudoFs::Node* node : top->inner) {
     if (!leads_on(*node)) continue;
-    const auto there = co_await walk(directory, PseudoFs::way(top, *node));
+    const auto there = co_await walk(directory, PseudoFs::way(*top, *node));
     if (there == directory.handle) co_return node;
   }
   co_return nullptr;
@@ -39,12 +40,12 @@ Task<const PseudoFs::Node*> node_at(const Compound& compound, ExportObject direc
 const PseudoFs::Node* node_here(const Compound& compound) {
   if (const auto* folder = std::get_if<const PseudoFs::Node*>(&compound.current())) return *folder;
   if (!is_root(compound.object())) return nullptr;
-  return &compound.pseudo_fs().node_of(*compound.object().export_);
+  return compound.pseudo_fs().node_of(*compound.object().export_);
 }
 
 Task<const PseudoFs::Node*> child_here(const Compound& compound, std::string_view name) {
   const PseudoFs::Node* here = node_here(compound);
-  if (here == nullptr && compound.admission().exports().nested())
+  if (here == nullptr && compound.has_nested_exports())
     here = co_await node_at(compound, compound.object(), name);
   co_return here == nullptr ? nullptr : here->child(name);
 }

@@ -21,29 +21,32 @@ v4::nfsstat4 encoded(xdr::Encoder& to, v4::nfsstat4 error) {
   to.u32(error);
   return error;
 }
-v4::nfsstat4 encoded(xdr::Encoder& to, const vfs::ReadResult& found) {
+v4::nfsstat4 encoded(Compound& compound, xdr::Encoder& to, const vfs::ReadResult& found) {
+  compound.note_moved(found.data.size());
   to.u32s(v4::NFS4_OK, found.eof);
   to.opaque(v4::item::READ4resok_data, found.data);
   return v4::NFS4_OK;
 }
-v4::nfsstat4 encoded(xdr::Encoder& to, const vfs::WriteResult& written, std::uint64_t verifier) {
+v4::nfsstat4 encoded(Compound& compound, xdr::Encoder& to, const vfs::WriteResult& written,
+                     std::uint64_t verifier) {
+  compound.note_moved(written.count);
   to.integers(static_cast<std::uint32_t>(v4::NFS4_OK), written.count,
               static_cast<std::uint32_t>(written.committed), verifier);
   return v4::NFS4_OK;
 }
 
-Task<v4::nfsstat4> read_later(const ExportObject& object, xdr::Encoder& to, Reading reading) {
+Task<v4::nfsstat4> read_later(Compound& compound, xdr::Encoder& to, Reading reading) {
   const auto found = co_await std::move(reading);
-  if (!found) co_return encoded(to, co_await read_status(object, found.error()));
-  co_return encoded(to, *found);
+  if (!found) co_return encoded(to, co_await read_status(compound.object(), found.error()));
+  co_return encoded(compound, to, *found);
 }
 
-Eventual<v4::nfsstat4> read_now(const ExportObject& object, const ReadArguments& args,
-                                xdr::Encoder& to) {
+Eventual<v4::nfsstat4> read_now(Compound& compound, const ReadArguments& args, xdr::Encoder& to) {
+  const ExportObject& object = compound.object();
   Reading reading = object.store().read(object.caller(), object.handle, args.offset,
                                         std::min(args.count, kMaxTransfer));
-  if (reading.ready() && reading.value()) return encoded(to, *reading.value());
-  return read_later(object, to, std::move(reading));
+  if (reading.ready() && reading.value()) return encoded(compound, to, *reading.value());
+  return read_later(compound, to, std::move(reading));
 }
 
 Task<v4::nfsstat4> read_in_time(Compound& compound, ReadArguments& args, xdr::Encoder& to) {
@@ -51,15 +54,15 @@ Task<v4::nfsstat4> read_in_time(Compound& compound, ReadArguments& args, xdr::En
   const auto permitted =
       co_await check_stateid_in_time(compound, object, args.stateid, state::Touch::Read);
   if (!permitted) co_return encoded(to, permitted.error());
-  co_return co_await read_now(object, args, to);
+  co_return co_await read_now(compound, args, to);
 }
 
-Task<v4::nfsstat4> write_later(const ExportObject& object, xdr::Encoder& to, Writing writing,
+Task<v4::nfsstat4> write_later(Compound& compound, xdr::Encoder& to, Writing writing,
                                std::uint64_t verifier, state::FileChange change) {
   const auto written = co_await std::move(writing);
   change.end();
-  if (!written) co_return encoded(to, co_await read_status(object, written.error()));
-  co_return encoded(to, *written, verifier);
+  if (!written) co_return encoded(to, co_await read_status(compound.object(), written.error()));
+  co_return encoded(compound, to, *written, verifier);
 }
 
 Eventual<v4::nfsstat4> write_now(Compound& compound, WriteArguments& args, state::FileChange change,
@@ -73,8 +76,8 @@ Eventual<v4::nfsstat4> write_now(Compound& compound, WriteArguments& args, state
   const std::uint64_t verifier = compound.shared().server.write_verifier(object.store());
   Writing writing = object.store().write(object.caller(), object.handle, args.offset,
                                          std::move(args.data), to_stability(args.stable));
-  if (writing.ready() && writing.value()) return encoded(to, *writing.value(), verifier);
-  return write_later(object, to, std::move(writing), verifier, std::move(change));
+  if (writing.ready() && writing.value()) return encoded(compound, to, *writing.value(), verifier);
+  return write_later(compound, to, std::move(writing), verifier, std::move(change));
 }
 
 Task<v4::nfsstat4> write_in_time(Compound& compound, WriteArguments& args, xdr::Encoder& to) {
@@ -87,11 +90,10 @@ Task<v4::nfsstat4> write_in_time(Compound& compound, WriteArguments& args, xdr::
 }  // namespace
 
 Eventual<v4::nfsstat4> read(Compound& compound, ReadArguments& args, xdr::Encoder& results) {
-  const ExportObject& object = compound.object();
-  const auto permitted = check_stateid_to_read(compound, object, args.stateid);
+  const auto permitted = check_stateid_to_read(compound, compound.object(), args.stateid);
   if (is_delayed(permitted)) return read_in_time(compound, args, results);
   if (!permitted) return encoded(results, permitted.error());
-  return read_now(object, args, results);
+  return read_now(compound, args, results);
 }
 
 Eventual<v4::nfsstat4> write(Compound& compound, WriteArguments& args, xdr::Encoder& results) {

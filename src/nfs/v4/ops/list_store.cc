@@ -11,15 +11,15 @@ namespace {
 
 Task<Compound::FoundAttributes> found_at(const Compound& compound, const MountedExports& exports,
                                          const PseudoFs::Node& node) {
-  const auto entered = compound.enter(node);
+  const auto entered = compound.look_into(node);
   if (!entered) co_return Failure{entered.error()};
-  co_return co_await exports.attributes_of(node, *entered);
+  co_return co_await exports.attributes_of(node, entered->object);
 }
 
 Task<Mounted> mounted_in(const Compound& compound, ExportObject directory, AttributeSet asked,
                          const MountedExports& exports) {
   Mounted mounted;
-  if (asked.empty() || !compound.admission().exports().nested()) co_return mounted;
+  if (asked.empty() || !compound.has_nested_exports()) co_return mounted;
   const PseudoFs::Node* const here = co_await node_at(compound, directory, std::nullopt);
   if (here == nullptr) co_return mounted;
   for (const auto& child : here->children) {

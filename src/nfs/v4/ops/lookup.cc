@@ -36,7 +36,7 @@ Task<v4::LOOKUP4res> lookup(Compound& compound, v4::LOOKUP4args& args) {
   }
   const ExportObject directory = compound.object();
   const PseudoFs::Node* child = nullptr;
-  if (compound.admission().exports().nested()) {
+  if (compound.has_nested_exports()) {
     const PseudoFs::Node* here = co_await node_at(compound, directory, args.objname);
     if (here != nullptr) child = here->child(args.objname);
   }

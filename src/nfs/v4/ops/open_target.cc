@@ -51,7 +51,7 @@ Task<OpenTargetFound> find_by_name(Compound& compound, const v4::OPEN4args& args
                                    const std::string& name) {
   const ExportObject& directory = compound.object();
   if (const v4::nfsstat4 bad = check_name(name); bad != v4::NFS4_OK) co_return Failure{bad};
-  if (compound.admission().exports().nested()) {
+  if (compound.has_nested_exports()) {
     const PseudoFs::Node* const leads_on = co_await child_here(compound, name);
     if (leads_on != nullptr) co_return Failure{check_way(compound, *leads_on, args)};
   }

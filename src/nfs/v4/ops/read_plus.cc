@@ -17,6 +17,7 @@ Task<v4::READ_PLUS4res> read_plus(Compound& compound, v4::READ_PLUS4args& args) 
   ReadPlusSegments segments(file, args.rpa_offset, args.rpa_count, room);
   if (const auto fault = co_await segments.find(results.rp_resok4()))
     co_return v4::READ_PLUS4res{co_await read_status(file, *fault), {}};
+  compound.note_moved(segments.read_bytes());
   co_return results;
 }
 

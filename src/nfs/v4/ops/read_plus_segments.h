@@ -27,6 +27,9 @@ class ReadPlusSegments {
     co_return std::nullopt;
   }
 
+  // Bytes of data among them.
+  std::uint64_t read_bytes() const { return read_; }
+
  private:
   // Bytes of results: what stands before all segments, and before the data of one.
   static constexpr std::uint64_t kHeader = 12;
@@ -77,6 +80,7 @@ class ReadPlusSegments {
     segment.rpc_content = v4::NFS4_CONTENT_DATA;
     segment.rpc_data() = {at_, std::move(found->data)};
     room_ -= std::min(room_, (size + 3) / 4 * 4);
+    read_ += size;
     advance(size);
     co_return std::nullopt;
   }
@@ -97,6 +101,7 @@ class ReadPlusSegments {
   std::uint64_t at_;
   std::uint64_t left_;
   std::uint64_t room_;
+  std::uint64_t read_ = 0;
 };
 
 }  // namespace stag::nfs::nfs4

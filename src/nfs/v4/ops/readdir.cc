@@ -25,11 +25,11 @@ Task<ReaddirResults> list_folder(Compound& compound, const PseudoFs::Node& folde
   for (const PseudoFs::Node* child : folder.entries) {
     if (child->cookie() <= passed) continue;
     if (list.full()) break;
-    const auto entered = compound.enter(*child);
+    const auto entered = compound.look_into(*child);
     // 18.29.4: the client asks for the flavor of what it sees.
     if (!entered && entered.error() != v4::NFS4ERR_WRONGSEC) continue;
     Compound::FoundAttributes source = Failure{v4::NFS4ERR_WRONGSEC};
-    if (entered) source = co_await exports.attributes_of(*child, *entered);
+    if (entered) source = co_await exports.attributes_of(*child, entered->object);
     list.add(child->name, child->cookie(), [&](xdr::Encoder& encoder) {
       if (source)
         encode_attributes(encoder, asked, *source);
