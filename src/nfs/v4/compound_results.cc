@@ -11,14 +11,16 @@ constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max() / 2
 
 }  // namespace
 
-Results::Results(xdr::Encoder& encoder, Bytes tag)
-    : encoder_(encoder), status_at_(encoder.position()) {
+Results::Results(xdr::Encoder& encoder, Bytes tag, std::size_t operations)
+    : encoder_(encoder),
+      status_at_(encoder.position()),
+      expected_(static_cast<std::uint32_t>(operations)) {
   if (tag.empty()) {
-    encoder.u32s(v4::NFS4_OK, 0, 0);
+    encoder.u32s(v4::NFS4_OK, 0, expected_);
   } else {
     encoder.u32(v4::NFS4_OK);
     encoder.opaque(xdr::kNoItem, tag);
-    encoder.u32(0);
+    encoder.u32(expected_);
   }
   count_at_ = encoder.position() - 4;
 }
@@ -31,11 +33,6 @@ void Results::replace(std::uint32_t number, const Operation* row, v4::nfsstat4 s
   else
     encoder_.u32(status);
   if (row != nullptr) pass_over(*row);
-}
-
-void Results::finish(v4::nfsstat4 status) {
-  encoder_.patch_u32(status_at_, static_cast<std::uint32_t>(status));
-  encoder_.patch_u32(count_at_, count_);
 }
 
 // RFC 8881 18.36.3: what a session allows counts RPC header, verifier and protection, too. Version

@@ -12,10 +12,11 @@ namespace stag::nfs::nfs4 {
 // Number and status of an operation's result.
 inline constexpr std::uint32_t kOperationHeader = 8;
 
-// Status and count are written over when they are known.
+// Status and count are those of a success at first, and written over where it comes otherwise.
 class Results {
  public:
-  Results(xdr::Encoder& encoder, Bytes tag);
+  // `operations`: so many have results where all succeed.
+  Results(xdr::Encoder& encoder, Bytes tag, std::size_t operations = 0);
 
   xdr::Encoder& begin(std::uint32_t number) {
     before_ = encoder_.mark();
@@ -29,7 +30,10 @@ class Results {
   void pass_over(const Operation& row) {
     if (row.item != xdr::kNoItem) encoder_.absent(row.item);
   }
-  void finish(v4::nfsstat4 status);
+  void finish(v4::nfsstat4 status) {
+    if (status != v4::NFS4_OK) encoder_.patch_u32(status_at_, static_cast<std::uint32_t>(status));
+    if (count_ != expected_) encoder_.patch_u32(count_at_, count_);
+  }
   std::uint32_t size() const { return encoder_.position() - status_at_; }
   // Bytes of these that go apart where a Call has so many Write chunks.
   std::uint64_t size_apart(std::uint32_t write_chunks) const {
@@ -40,6 +44,7 @@ class Results {
   xdr::Encoder& encoder_;
   std::uint32_t status_at_;
   std::uint32_t count_at_ = 0;
+  std::uint32_t expected_;
   std::uint32_t count_ = 0;
   xdr::Encoder::Mark before_{};
 };

@@ -133,7 +133,7 @@ class Interpreter {
         list_(list),
         cleanup_(compound, list),
         limits_(compound, call),
-        results_(encoder, list.tag()),
+        results_(encoder, list.tag(), list.entries().size()),
         observer_(observer) {}
 
   // `sequence`: the results of SEQUENCE, the first operation, which has run; null: none has. The

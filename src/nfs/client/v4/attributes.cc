@@ -224,6 +224,22 @@ template <std::size_t... kPlaces>
 
 // The attributes that a server says it gives; none of those that are known is in a third word.
 struct Mask {
+  [[gnu::always_inline]] bool decode(xdr::Decoder& from) {
+    std::uint32_t count = 0;
+    if (!from.length_word(count, xdr::kUnbounded)) return false;
+    std::uint32_t word = 0, next = 0;
+    if (count == 2) {  // as most have
+      if (!from.integers(word, next)) return false;
+      words = std::uint64_t{next} << 32 | word;
+      return true;
+    }
+    if (!from.holds(count, 4)) return false;
+    for (std::uint32_t place = 0; place < count; ++place) {
+      if (!from.u32(word)) return false;
+      add(place, word);
+    }
+    return true;
+  }
   void add(std::size_t place, std::uint32_t word) {
     if (place < 2)
       words |= std::uint64_t{word} << 32 * place;
@@ -239,10 +255,10 @@ bool read_others(std::uint64_t given, xdr::Decoder& from, Values& to) {
   return read_each(given, from, to, std::make_index_sequence<std::size(kAttributes)>());
 }
 
-inline void read_values(const Mask& mask, Buffer values, Values& to) {
+void read_values(const Mask& mask, Bytes values, Values& to) {
   to.state = Values::State::Unreadable;
   if (mask.others || (mask.words & ~kKnown) != 0) return;
-  xdr::Decoder decoder(std::move(values));
+  xdr::Decoder decoder(Buffer::borrow(values));
   const bool read =
       mask.words == kOfNode ? read_node(decoder, to) : read_others(mask.words, decoder, to);
   if (read && decoder.finish().ok()) to.state = Values::State::Whole;
@@ -346,22 +362,10 @@ void Values::reset() {
 }
 
 bool decode_values(xdr::Decoder& from, Values& to) {
-  std::uint32_t words = 0;
   Mask mask;
-  if (!from.count(words, xdr::kUnbounded, 4)) return false;
-  std::uint32_t place = 0, word = 0, next = 0;
-  for (; place + 1 < words; place += 2) {
-    if (!from.integers(word, next)) return false;
-    mask.add(place, word);
-    mask.add(place + 1, next);
-  }
-  if (place < words) {
-    if (!from.u32(word)) return false;
-    mask.add(place, word);
-  }
   Bytes values;
-  if (!from.inline_opaque(values, xdr::kUnbounded)) return false;
-  read_values(mask, Buffer::borrow(values), to);
+  if (!mask.decode(from) || !from.inline_opaque(values, xdr::kUnbounded)) return false;
+  read_values(mask, values, to);
   return true;
 }
 
@@ -370,7 +374,8 @@ std::optional<Values> values_of(const v4::fattr4& from) {
   Mask mask;
   for (std::size_t place = 0; place < from.attrmask.size(); ++place)
     mask.add(place, from.attrmask[place]);
-  read_values(mask, from.attr_vals.flatten(), *values);
+  const Buffer bytes = from.attr_vals.flatten();
+  read_values(mask, bytes.bytes(), *values);
   if (!values->whole()) values.reset();
   return values;
 }

@@ -22,8 +22,7 @@ class Exchange : public rpc::Client::AnyExchange {
         with_sequence_(sequence != nullptr),
         lost_before_(channel_.connections_lost()),
         sent_(channel_.loop().now()) {
-    request.encode(encoder_, minor, sequence);
-    message_.reply = request.reply_bound(with_sequence_);
+    request.encode(encoder_, message_.reply, minor, sequence);
     if (options.results_max) limit_results();
   }
   // By the clock of the Channel's loop.

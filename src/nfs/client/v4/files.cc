@@ -5,6 +5,7 @@
 
 #include "nfs/client/v4/attributes.h"
 #include "nfs/client/v4/nfs4.h"
+#include "nfs/client/v4/run.h"
 #include "nfs/proto/nfs4.h"
 #include "nfs/ulb/nfs3.h"
 
@@ -106,8 +107,10 @@ Task<Outcome<Attributes>> Nfs4::getattr(OperationContext context, Handle object)
   Request request;
   request.put_handle(object);
   request.add_getattr(node_attributes(), got);
-  const Outcome<Reply> reply = co_await run(context, request);
-  if (!reply) co_return Failure{reply.error()};
+  SessionClient::Run run(*client_, context, request, options_);
+  if (run.begun()) run.take(co_await run.send());
+  if (!run.answered()) co_await run.rest();
+  if (!run.answered()) co_return Failure{run.error()};
   if (!got.describe_node()) co_return Failure{fault_of(context, got)};
   delegations.remember(object, got.attributes, as_of);
   co_return got.attributes;
@@ -206,9 +209,11 @@ Task<Outcome<ReadPart>> Nfs4::read(OperationContext context, File file, std::uin
   if (file.open != 0) request.set_by({at, file.open, {}, {}});
   const std::array<rpc::ResultBuffer, 1> result_buffers{{{v4::item::READ4resok_data, to}}};
   request.result_buffers = result_buffers;
-  Outcome<Reply> reply = co_await run(context, request);
-  if (!reply) co_return Failure{reply.error()};
-  const v4::READ4resok* const got = reply->read(at);
+  SessionClient::Run run(*client_, context, request, options_);
+  if (run.begun()) run.take(co_await run.send());
+  if (!run.answered()) co_await run.rest();
+  if (!run.answered()) co_return Failure{run.error()};
+  const v4::READ4resok* const got = request.read(at);
   if (got == nullptr) co_return Failure{contradicts(context)};
   co_return taken(context, *got, to);
 }
@@ -219,9 +224,11 @@ Task<Outcome<WritePart>> Nfs4::write(OperationContext context, File file, std::u
   request.put_handle(file.handle);
   const std::size_t at = request.add_write(offset, Rope::borrow(data), to_stable_how4(stable));
   if (file.open != 0) request.set_by({at, file.open, {}, {}});
-  Outcome<Reply> reply = co_await run(context, request);
-  if (!reply) co_return Failure{reply.error()};
-  const v4::WRITE4resok* const got = reply->written(at);
+  SessionClient::Run run(*client_, context, request, options_);
+  if (run.begun()) run.take(co_await run.send());
+  if (!run.answered()) co_await run.rest();
+  if (!run.answered()) co_return Failure{run.error()};
+  const v4::WRITE4resok* const got = request.written(at);
   if (got == nullptr) co_return Failure{contradicts(context)};
   const v4::WRITE4resok& resok = *got;
   if (resok.count > data.size())

@@ -59,48 +59,39 @@ void encode_data(xdr::Encoder& to, v4::nfs_opnum4 number, const v4::stateid4& by
 
 }  // namespace
 
-void Request::encode(xdr::Encoder& to, std::uint32_t minor,
+void Request::encode(xdr::Encoder& to, rpc::ReplyBound& bound, std::uint32_t minor,
                      const v4::SEQUENCE4args* sequence) const {
   const std::size_t count = operations_.size() + (sequence != nullptr ? 1 : 0);
   to.u32s(0u, minor, static_cast<std::uint32_t>(count));  // the tag is empty
-  if (sequence != nullptr) encode_sequence(to, *sequence);
+  bound.payload_max = ulb::kNfs4CompoundMax;
+  if (sequence != nullptr) {
+    encode_sequence(to, *sequence);
+    bound.payload_max += ulb::kNfs4SequenceMax;
+  }
   for (const Operation& each : operations_) {
     if (const AnyOperation* const any = std::get_if<AnyOperation>(&each)) {
       v4::encode(to, any->op);
+      ulb::add_nfs4_results(bound, any->op);
     } else if (const Handle* const handle = std::get_if<Handle>(&each)) {
       const Bytes bytes = handle->bytes();
       to.u32s(v4::OP_PUTFH, static_cast<std::uint32_t>(bytes.size()));
       to.fixed_opaque(bytes);
+      bound.payload_max += ulb::kNfs4StatusMax;
     } else if (const Getattr* const getattr = std::get_if<Getattr>(&each)) {
       const v4::bitmap4& asked = getattr->asked->bitmap;
       to.u32s(v4::OP_GETATTR, static_cast<std::uint32_t>(asked.size()));
       for (const std::uint32_t word : asked) to.u32(word);
+      bound.payload_max += getattr->asked->results_max;
     } else if (const Read* const read = std::get_if<Read>(&each)) {
       encode_data(to, v4::OP_READ, read->args.stateid, read->args.offset, read->args.count);
+      ulb::add_nfs4_read(bound, read->args.count);
     } else {
       const v4::WRITE4args& args = std::get<Write>(each).args;
       encode_data(to, v4::OP_WRITE, args.stateid, args.offset, args.stable);
       to.opaque(v4::item::WRITE4args_data, args.data);
+      bound.payload_max += ulb::kNfs4WriteMax;
     }
   }
-}
-
-rpc::ReplyBound Request::reply_bound(bool with_sequence) const {
-  rpc::ReplyBound bound;
-  bound.payload_max = ulb::kNfs4CompoundMax + (with_sequence ? ulb::kNfs4SequenceMax : 0);
-  for (const Operation& each : operations_) {
-    if (const AnyOperation* const any = std::get_if<AnyOperation>(&each))
-      ulb::add_nfs4_results(bound, any->op);
-    else if (const Getattr* const getattr = std::get_if<Getattr>(&each))
-      bound.payload_max += getattr->asked->results_max;
-    else if (const Read* const read = std::get_if<Read>(&each))
-      ulb::add_nfs4_read(bound, read->args.count);
-    else if (std::holds_alternative<Write>(each))
-      bound.payload_max += ulb::kNfs4WriteMax;
-    else
-      bound.payload_max += ulb::kNfs4StatusMax;
-  }
-  return bound;
 }
 
 v4::stateid4& Request::stateid_of_change(Op& operation) {
@@ -178,17 +169,18 @@ v4::nfs_opnum4 Request::number_of(const Operation& operation) {
 
 bool Request::decode_results(xdr::Decoder& from, bool with_sequence) {
   if (std::exchange(read_, true)) forget_results();
-  answered_ = with_sequence ? 0 : 1;
+  std::size_t next = answered_ = with_sequence ? 0 : 1;
   Bytes tag;
   std::uint32_t count = 0;
   if (!decode_status(from, status_) || !from.inline_opaque(tag, xdr::kUnbounded) ||
       !from.count(count, xdr::kUnbounded, 8))
     return false;
-  const std::size_t end = answered_ + count;
+  const std::size_t end = next + count;
   const std::size_t whole = operations_.size() + 1;
   in_order_ = end == whole || (end < whole && status_ != v4::NFS4_OK);
   bool known = true;
-  while (known && answered_ < std::min(end, whole)) known = decode_result(from, answered_++);
+  while (known && next < std::min(end, whole)) known = decode_result(from, next++);
+  answered_ = next;
   // What is behind results of something else cannot be told.
   if (from.ok() && (!known || whole < end)) static_cast<void>(from.rest());
   return from.ok();

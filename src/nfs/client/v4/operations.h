@@ -162,9 +162,10 @@ class Request {
   // Bytes of results that are provided for, where the caller knows better than the binding.
   std::optional<std::uint32_t> results_max{};
 
-  // On the wire (operations.cc). `sequence`: what stands in front; null: nothing.
-  void encode(xdr::Encoder& to, std::uint32_t minor, const v4::SEQUENCE4args* sequence) const;
-  rpc::ReplyBound reply_bound(bool with_sequence) const;
+  // On the wire (operations.cc). `sequence`: what stands in front; null: nothing. `bound`, which is
+  // empty, becomes that of the Reply.
+  void encode(xdr::Encoder& to, rpc::ReplyBound& bound, std::uint32_t minor,
+              const v4::SEQUENCE4args* sequence) const;
   // Takes the place of the results before.
   bool decode_results(xdr::Decoder& from, bool with_sequence);
 

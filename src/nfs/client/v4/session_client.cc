@@ -6,6 +6,7 @@
 #include "base/pause.h"
 #include "nfs/client/protocol/retrying_client.h"
 #include "nfs/client/v4/in_progress.h"
+#include "nfs/client/v4/run.h"
 #include "nfs/client/v4/status.h"
 #include "nfs/ulb/nfs4_client.h"
 #include "rpc/client_security.h"
@@ -74,7 +75,8 @@ SessionClient::~SessionClient() {
 }
 
 Outcome<SessionClient::Attempt> SessionClient::attempt_of(
-    OperationContext context, const Request& request, const std::optional<rpc::CallError>& fault) {
+    const OperationContext& context, const Request& request,
+    const std::optional<rpc::CallError>& fault) {
   if (fault) return Failure{Error::of_call(context, *fault)};
   heard_ = channel().loop().now();
   if (!request.answered_in_order())
@@ -129,7 +131,7 @@ inline void SessionClient::note_results(const Turn& turn, const Request& request
 
 // The turn has ended with the call, but for a fate that keeps it: then the call goes again.
 Outcome<SessionClient::Attempt> SessionClient::ended(
-    OperationContext context, HeldTurn& held, Request& request, Exchange& exchange,
+    const OperationContext& context, HeldTurn& held, Request& request, Exchange& exchange,
     Result<rpc::ReplyMessage, rpc::CallError>& reply) {
   Outcome<Attempt> came = attempt_of(context, request, exchange.take(reply));
   if (exchange.was_repeated()) held.turn().repeated = true;
@@ -265,39 +267,57 @@ inline void SessionClient::note_run(const Request& request, bool changes, bool a
   begin_again();
 }
 
-Task<Outcome<Reply>> SessionClient::run(OperationContext context, Request& request,
-                                        const ProtocolOptions& options) {
-  // What this client changes, it does not remember as it was, nor as it was seen meanwhile.
-  const bool changes = request.changes_files();
-  if (changes) delegations_.on_change();
-  // Where nothing is to be waited for or recovered, before or behind, without a coroutine in
-  // between.
-  if (minor_ > 0 && ready() && session_.slots().has_certain() && fill_in(request)) {
-    HeldTurn held(*this, *session_.take());
-    const rpc::CallOptions call = call_options(context, request, options);
-    Exchange exchange = exchange_in(held.turn(), request, call);
-    Result<rpc::ReplyMessage, rpc::CallError> reply = co_await exchange.send();
-    Outcome<Attempt> came = ended(context, held, request, exchange, reply);
-    if (!counts(came, request))
-      co_return co_await run_on(std::move(came), std::move(held), changes, context, request,
-                                options);
-    note_run(request, changes, true);
-    co_return Reply(request);
-  }
-  Outcome<Attempt> came = co_await attempt(context, request, options);
-  co_return co_await run_on(std::move(came), HeldTurn(), changes, context, request, options);
+// None, where anything is to be waited for or recovered.
+inline SessionClient::HeldTurn SessionClient::turn_at_once(Request& request) {
+  const bool at_once = minor_ > 0 && ready() && session_.slots().has_certain() && fill_in(request);
+  if (!at_once) return {};
+  return {*this, *session_.take()};
 }
 
-// Behind the first attempt. `held`: its turn, where that goes on.
-Task<Outcome<Reply>> SessionClient::run_on(Outcome<Attempt> came, HeldTurn held, bool changes,
-                                           OperationContext context, Request& request,
-                                           const ProtocolOptions& options) {
-  if (came && keeps_turn(came->fate))
-    came = co_await send_again_in(came->fate, std::move(held), context, request, options);
-  if (came && !counts(came, request))
-    came = co_await try_again(*std::move(came), context, request, options);
-  note_run(request, changes, came.ok());
-  if (!came) co_return Failure{std::move(came.error())};
+// What this client changes, it does not remember as it was, nor as it was seen meanwhile.
+SessionClient::Run::Run(SessionClient& client, const OperationContext& context, Request& request,
+                        const ProtocolOptions& options)
+    : client_(client),
+      context_(context),
+      request_(request),
+      options_(options),
+      changes_(request.changes_files()),
+      held_(client.turn_at_once(request)),
+      call_(client.call_options(context, request, options)) {
+  if (changes_) client.delegations_.on_change();
+  if (!held_.has_turn()) return;
+  const v4::SEQUENCE4args sequence =
+      client.session_.sequence(held_.turn(), request.runs_once_only());
+  exchange_.emplace(client.rpc_, client.minor_, &sequence, request, call_);
+}
+
+void SessionClient::Run::take(Result<rpc::ReplyMessage, rpc::CallError>&& reply) {
+  Outcome<Attempt> came = client_.ended(context_, held_, request_, *exchange_, reply);
+  answered_ = counts(came, request_);
+  if (answered_)
+    client_.note_run(request_, changes_, true);
+  else
+    came_.emplace(std::move(came));
+}
+
+Task<void> SessionClient::Run::rest() {
+  if (!came_)
+    came_.emplace(co_await client_.attempt(context_, request_, options_));
+  else if (*came_ && keeps_turn((*came_)->fate))
+    came_.emplace(co_await client_.send_again_in((*came_)->fate, std::move(held_), context_,
+                                                 request_, options_));
+  if (*came_ && !counts(*came_, request_))
+    came_.emplace(co_await client_.try_again(**came_, context_, request_, options_));
+  answered_ = came_->ok();
+  client_.note_run(request_, changes_, answered_);
+}
+
+Task<Outcome<Reply>> SessionClient::run(OperationContext context, Request& request,
+                                        const ProtocolOptions& options) {
+  Run run(*this, context, request, options);
+  if (run.begun()) run.take(co_await run.send());
+  if (!run.answered()) co_await run.rest();
+  if (!run.answered()) co_return Failure{run.error()};
   co_return Reply(request);
 }
 

@@ -86,6 +86,7 @@ class SessionClient final : private Recalled {
   // refers to outlive the Task.
   Task<Outcome<Reply>> run(OperationContext context, Request& request,
                            const ProtocolOptions& options);
+  class Run;  // run.h
   // Makes client ID and session, as run() does where there are none. With
   // NFS4ERR_MINOR_VERS_MISMATCH, minor_refused() is true after the failure.
   Task<Outcome<Ok>> establish(OperationContext context, const ProtocolOptions& options);
@@ -175,6 +176,7 @@ class SessionClient final : private Recalled {
         : client_(std::exchange(other.client_, nullptr)), turn_(other.turn_) {}
     HeldTurn& operator=(HeldTurn&&) = delete;
     ~HeldTurn();
+    bool has_turn() const { return client_ != nullptr; }
     Turn& turn() { return turn_; }
     // Its number is accounted for.
     void release() { client_ = nullptr; }
@@ -186,9 +188,7 @@ class SessionClient final : private Recalled {
 
   // Whether it is the answer to this operation.
   static bool counts(const Outcome<Attempt>& came, const Request& request);
-  Task<Outcome<Reply>> run_on(Outcome<Attempt> came, HeldTurn held, bool changes,
-                              OperationContext context, Request& request,
-                              const ProtocolOptions& options);
+  HeldTurn turn_at_once(Request& request);
   void note_run(const Request& request, bool changes, bool answered);
   Task<Outcome<Attempt>> attempt(OperationContext context, Request& request,
                                  const ProtocolOptions& options);
@@ -202,7 +202,7 @@ class SessionClient final : private Recalled {
     const v4::SEQUENCE4args sequence = session_.sequence(turn, request.runs_once_only());
     return Exchange(rpc_, minor_, &sequence, request, call);
   }
-  Outcome<Attempt> ended(OperationContext context, HeldTurn& held, Request& request,
+  Outcome<Attempt> ended(const OperationContext& context, HeldTurn& held, Request& request,
                          Exchange& exchange, Result<rpc::ReplyMessage, rpc::CallError>& reply);
   Task<Outcome<Attempt>> send_in(HeldTurn held, OperationContext context, Request& request,
                                  const ProtocolOptions& options);
@@ -216,14 +216,15 @@ class SessionClient final : private Recalled {
   // The same by one of the connections.
   Task<Outcome<Attempt>> alone_by(rpc::Channel& connection, OperationContext context,
                                   Request& request, rpc::CallOptions call);
-  Outcome<Attempt> attempt_of(OperationContext context, const Request& request,
+  Outcome<Attempt> attempt_of(const OperationContext& context, const Request& request,
                               const std::optional<rpc::CallError>& fault);
   // The time limit (time_limit.cc).
   class TimeLimit;
   void begin_to_wait(OperationContext& context) const;
-  TimePoint end_of(OperationContext context, const ProtocolOptions& options) const;
-  rpc::CallOptions call_options(OperationContext context, const ProtocolOptions& options) const;
-  rpc::CallOptions call_options(OperationContext context, const Request& request,
+  TimePoint end_of(const OperationContext& context, const ProtocolOptions& options) const;
+  rpc::CallOptions call_options(const OperationContext& context,
+                                const ProtocolOptions& options) const;
+  rpc::CallOptions call_options(const OperationContext& context, const Request& request,
                                 const ProtocolOptions& options) const;
   // Until it is woken, `done` is pulled, or it is `latest`, and may look again. An error: it was
   // cancelled, or its time is over.

@@ -49,13 +49,14 @@ void SessionClient::begin_to_wait(OperationContext& context) const {
   context.waits_since = channel().loop().now();
 }
 
-TimePoint SessionClient::end_of(OperationContext context, const ProtocolOptions& options) const {
+TimePoint SessionClient::end_of(const OperationContext& context,
+                                const ProtocolOptions& options) const {
   if (options.timeout == Duration::zero()) return TimePoint::max();
   return std::max(context.waits_since, heard_) + options.timeout;
 }
 
 // What was waited for before leaves the call less time. Zero would be for ever.
-rpc::CallOptions SessionClient::call_options(OperationContext context,
+rpc::CallOptions SessionClient::call_options(const OperationContext& context,
                                              const ProtocolOptions& options) const {
   rpc::CallOptions call = call_options_of(options);
   if (context.waits_since == TimePoint{} || options.timeout == Duration::zero()) return call;
@@ -63,7 +64,8 @@ rpc::CallOptions SessionClient::call_options(OperationContext context,
   return call;
 }
 
-rpc::CallOptions SessionClient::call_options(OperationContext context, const Request& request,
+rpc::CallOptions SessionClient::call_options(const OperationContext& context,
+                                             const Request& request,
                                              const ProtocolOptions& options) const {
   rpc::CallOptions call = call_options(context, options);
   call.result_buffers = request.result_buffers;

@@ -62,8 +62,9 @@ class AttributeSet {
   // A bitmap4; numbers that no AttributeSet can hold are left out.
   bool decode(xdr::Decoder& decoder) {
     std::uint32_t count = 0;
-    if (!decoder.count(count, xdr::kUnbounded, 4)) return false;
+    if (!decoder.length_word(count, xdr::kUnbounded)) return false;
     if (count == 2) return decoder.integers(words_[0], words_[1]);  // as most have
+    if (!decoder.holds(count, 4)) return false;
     for (std::uint32_t i = 0; i < count; ++i) {
       std::uint32_t word = 0;
       if (!decoder.u32(word)) return false;

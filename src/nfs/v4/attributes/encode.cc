@@ -50,12 +50,16 @@ class OwnerNumber {
                                            digits_.begin())) {}
   std::uint32_t size() const { return 4 + (length_ + 3) / 4 * 4; }
   void put(Encoder& to) const {
+    if (length_ <= 4) return to.u32s(length_, word(0));
     to.u32(length_);
-    for (std::uint32_t at = 0; at < length_; at += 4)
-      to.u32(load_be<std::uint32_t>(bytes_of({digits_.data() + at, 4}).data()));
+    for (std::uint32_t at = 0; at < length_; at += 4) to.u32(word(at));
   }
 
  private:
+  std::uint32_t word(std::uint32_t at) const {
+    return load_be<std::uint32_t>(bytes_of({digits_.data() + at, 4}).data());
+  }
+
   std::array<char, 12> digits_{};
   std::uint32_t length_;
 };

@@ -47,6 +47,12 @@ Task<v4::nfsstat4> stat_later(xdr::Encoder& to, Stat stat) {
   co_return encoded(to, co_await std::move(stat));
 }
 
+// 18.7.3: what can only be set cannot be asked for.
+bool asks_for_write_only(AttributeSet asked) {
+  static const AttributeSet kWriteOnly = settable_attributes() - readable_attributes();
+  return !(asked & kWriteOnly).empty();
+}
+
 // What most GETATTRs ask for: nothing has to be collected for it.
 Eventual<v4::nfsstat4> stat(const ExportObject& object, xdr::Encoder& to) {
   Stat found = object.store().attributes(object.caller(), object.handle);
@@ -57,16 +63,14 @@ Eventual<v4::nfsstat4> stat(const ExportObject& object, xdr::Encoder& to) {
 }  // namespace
 
 Eventual<v4::nfsstat4> getattr(Compound& compound, GetattrArguments& args, xdr::Encoder& results) {
-  // 18.7.3: what can only be set cannot be asked for.
-  static const AttributeSet kWriteOnly = settable_attributes() - readable_attributes();
-  if (!(args.asked & kWriteOnly).empty())
+  const bool of_stat = is_stat(args.asked);
+  if (!of_stat && asks_for_write_only(args.asked))
     return encoded(results, args.asked, Failure{v4::NFS4ERR_INVAL});
   // 10.4.3: the holder of a write delegation knows better.
   if (compound.shared().files.guarded() && !(args.asked & kChangesWithData).empty())
     return getattr_beside_holder(compound, args.asked, results);
   const auto* object = std::get_if<ExportObject>(&compound.current());
-  if (object != nullptr && is_stat(args.asked) && !compound.tells_names())
-    return stat(*object, results);
+  if (object != nullptr && of_stat && !compound.tells_names()) return stat(*object, results);
   Eventual<Found> found = compound.attributes_of(compound.current(), args.asked);
   if (found.ready()) return encoded(results, args.asked, found.value());
   return encoded_later(results, args.asked, std::move(found));
