@@ -11,7 +11,7 @@ import time
 import unittest
 
 import harness
-from harness import Case, stag
+from harness import Case, Proxy, stag
 from rpc_proxy import READDIRPLUS, RpcProxy, call_of
 
 
@@ -451,6 +451,23 @@ class Change(Tree):
         self.bad(2, "there is no user 'no-such-user'", "chown", "no-such-user", self.url())
         self.bad(2, "there is no group 'no-such-group'", "chown", ":no-such-group", self.url())
         self.bad(2, "which group", "chown", "4711:", self.url())
+
+    def test_leaves_alone_what_is_moved_away_meanwhile(self):
+        """The server finds it by its handle wherever it is."""
+        for i in range(500):
+            self.write(self.there("a", f"f{i:03}"))
+        self.write(self.there("a", "z"))
+        os.chmod(self.there("a", "z"), 0o644)
+        proxy = Proxy(self.server.rdma_port, "up", 40_000)
+        self.addCleanup(proxy.cut)
+        change = subprocess.Popen([harness.STAG, "chmod", "-R", "go-r", self.url("a", port=proxy.port)], stderr=subprocess.PIPE, text=True)
+        self.assertTrue(proxy.reached.wait(harness.PATIENCE))
+        os.rename(self.there("a", "z"), self.there("z"))
+        proxy.released.set()
+        errors = change.communicate(timeout=harness.PATIENCE)[1]
+        self.assertEqual((change.returncode, errors.count("\n")), (1, 1), errors)
+        self.assertRegex(errors, "/a/z': .*no such file or directory")
+        self.assertEqual((self.mode("z"), self.mode("a", "f499")), (0o644, self.mode("a", "f000") & ~0o044))
 
     def test_of_times(self):
         self.good("touch", "-d", "2024-02-29T12:30:00.5Z", self.url("a", "one.txt"))

@@ -23,6 +23,8 @@ class TreeChange : public TreeCommand {
   bool is_sure_to_enter(const TreeEntry& directory) const override;
   Task<bool> enter(const TreeEntry& entry) override;
   Task<void> leave(const TreeEntry& directory) override;
+  // Fails where something else has the name of `entry` by now, or nothing.
+  Task<Outcome<Ok>> check_place(const TreeEntry& entry);
   Task<void> change(TreeEntry entry, nfs::client::SetAttributes attributes);
 
   Remote* remote_ = nullptr;
