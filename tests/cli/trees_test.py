@@ -452,6 +452,22 @@ class Change(Tree):
         self.bad(2, "there is no group 'no-such-group'", "chown", ":no-such-group", self.url())
         self.bad(2, "which group", "chown", "4711:", self.url())
 
+    @unittest.skipIf(os.geteuid() != 0, "only root gives files away")
+    def test_of_owners_of_a_link_that_is_named_is_as_chown_has_it(self):
+        for slash in ("", "/"):
+            found = []
+            for top in (self.there("ours"), self.at("theirs")):
+                os.makedirs(os.path.join(top, "real"))
+                self.write(os.path.join(top, "real", "f"))
+                os.symlink("real", os.path.join(top, "link"))
+                if top == self.there("ours"):
+                    self.good("chown", "-R", "1234", self.url("ours", "link" + slash))
+                else:
+                    subprocess.run(["chown", "-R", "1234", os.path.join(top, "link" + slash)], check=True)
+                found.append([os.lstat(os.path.join(top, name)).st_uid for name in ("link", "real", "real/f")])
+                shutil.rmtree(top)
+            self.assertEqual(found[0], found[1], slash)
+
     def test_leaves_alone_what_is_moved_away_meanwhile(self):
         """The server finds it by its handle wherever it is."""
         for i in range(500):

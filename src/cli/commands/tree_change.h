@@ -10,6 +10,7 @@ namespace stag::cli {
 class TreeChange : public TreeCommand {
  protected:
   void declare_recursive(Arguments& arguments);
+  bool recursive() const { return recursive_; }
   // nullopt: the entry stays as it is. Below the top, symbolic links are not followed.
   virtual std::optional<nfs::client::SetAttributes> change_of(const TreeEntry& entry) const = 0;
 
