@@ -101,6 +101,17 @@ class Mirrors(Case):
         self.write(self.at("patterns"), b"+ *.o\n")
         self.bad(2, "'+ *.o'", "sync", "--exclude-from", self.at("patterns"), self.at("tree"), self.url("tree"))
 
+    def test_keep_what_two_stars_match(self):
+        """As rsync(1) does, for which such patterns are made."""
+        os.mkdir(self.at("tree"))
+        for folder in ("uploads", "other"):
+            os.makedirs(self.there("tree", "a", "b", folder))
+            self.write(self.there("tree", "a", "b", folder, "user.dat"))
+        self.write(self.at("patterns"), b"- **/uploads/\n")
+        self.good("sync", "--delete", "--exclude-from", self.at("patterns"), self.at("tree"), self.url("tree"))
+        self.assertEqual(os.listdir(self.there("tree", "a", "b")), ["uploads"])
+        self.assertEqual(os.listdir(self.there("tree", "a", "b", "uploads")), ["user.dat"])
+
     def test_leave_alone_what_is_moved_away_meanwhile(self):
         """The server finds it by its handle wherever it is."""
         os.mkdir(self.at("empty"))
