@@ -1,6 +1,8 @@
 """What `stag cp` and `stag sync` do with paths of this machine that are longer than the kernel takes at once, and with links in what the user names."""
 import contextlib
 import os
+import subprocess
+import sys
 import unittest
 
 import harness
@@ -120,6 +122,57 @@ class Named(Case):
         self.good("sync", "--delete", self.url("src"), self.at("dst"))
         self.assertEqual(self.read(self.at("dst", "sub", "f")), b"content")
         self.assertEqual(os.listdir(self.at("victim")), ["precious"])
+
+
+# Has a lease of a file until it is asked for it.
+HOLDER = """
+import fcntl, os, signal, sys
+writes = sys.argv[2] == "w"
+file = os.open(sys.argv[1], os.O_RDWR if writes else os.O_RDONLY)
+signal.signal(signal.SIGIO, lambda *_: sys.exit())
+fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK if writes else fcntl.F_RDLCK)
+print("leased", flush=True)
+while True:
+    signal.pause()
+"""
+
+
+class Leased(Case):
+    """Files that servers of this machine have delegated, or given oplocks of, are leased to them."""
+
+    @contextlib.contextmanager
+    def leased(self, kind, *parts):
+        with subprocess.Popen([sys.executable, "-c", HOLDER, self.at(*parts), kind], stdout=subprocess.PIPE, text=True) as holder:
+            self.addCleanup(holder.kill)
+            if holder.stdout.readline() != "leased\n":
+                self.skipTest("the file system has no leases")
+            yield
+            self.assertEqual(holder.wait(harness.PATIENCE), 0)
+
+    def test_are_read_when_they_are_given_back(self):
+        os.mkdir(self.at("tree"))
+        for name in ("a", "b"):
+            self.write(self.at("tree", name), name.encode())
+        with self.leased("w", "tree", "a"):
+            self.good("cp", self.at("tree", "a"), self.url("a"))
+        with self.leased("w", "tree", "a"):
+            self.good("sync", self.at("tree"), self.url("tree"))
+        with self.leased("w", "tree", "a"):
+            self.good("sync", "--checksum", self.at("tree"), self.url("tree"))
+        for name in ("a", "tree/a"):
+            self.assertEqual(self.read(self.there(name)), b"a")
+
+    def test_are_written_when_they_are_given_back(self):
+        self.write(self.there("new"), b"new")
+        self.write(self.at("f"), b"old")
+        with self.leased("r", "f"):
+            self.good("cp", "--inplace", self.url("new"), self.at("f"))
+        self.assertEqual(self.read(self.at("f")), b"new")
+        self.write(self.at("f"), b"older")
+        os.link(self.at("f"), self.at("other"))
+        with self.leased("r", "f"):
+            self.good("cp", self.url("new"), self.at("f"))
+        self.assertEqual(self.read(self.at("other")), b"new")
 
 
 if __name__ == "__main__":

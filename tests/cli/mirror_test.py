@@ -3,11 +3,12 @@ import json
 import os
 import re
 import stat
+import subprocess
 import unittest
 
 import harness
 from exports_test import mounting
-from harness import Case, stag
+from harness import Case, Proxy, stag
 
 
 OTHER = 12345
@@ -99,6 +100,38 @@ class Mirrors(Case):
         self.bad(1, "cannot read", "sync", "--exclude-from", self.at("none"), self.at("tree"), self.url("tree"))
         self.write(self.at("patterns"), b"+ *.o\n")
         self.bad(2, "'+ *.o'", "sync", "--exclude-from", self.at("patterns"), self.at("tree"), self.url("tree"))
+
+    def test_keep_what_two_stars_match(self):
+        """As rsync(1) does, for which such patterns are made."""
+        os.mkdir(self.at("tree"))
+        for folder in ("uploads", "other"):
+            os.makedirs(self.there("tree", "a", "b", folder))
+            self.write(self.there("tree", "a", "b", folder, "user.dat"))
+        self.write(self.at("patterns"), b"- **/uploads/\n")
+        self.good("sync", "--delete", "--exclude-from", self.at("patterns"), self.at("tree"), self.url("tree"))
+        self.assertEqual(os.listdir(self.there("tree", "a", "b")), ["uploads"])
+        self.assertEqual(os.listdir(self.there("tree", "a", "b", "uploads")), ["user.dat"])
+
+    def test_leave_alone_what_is_moved_away_meanwhile(self):
+        """The server finds it by its handle wherever it is."""
+        os.mkdir(self.at("empty"))
+        for name in "abcdef":
+            os.makedirs(self.there("top", name, "deep"))
+            self.write(self.there("top", name, "deep", "precious"))
+        first, *_, last = os.listdir(self.there("top"))
+        for i in range(500):
+            self.write(self.there("top", first, f"file{i}"))
+        proxy = Proxy(self.server.rdma_port, "up", 40_000)
+        self.addCleanup(proxy.cut)
+        sync = subprocess.Popen([harness.STAG, "sync", "--delete", self.at("empty"), self.url("top", port=proxy.port)], stderr=subprocess.PIPE, text=True)
+        self.assertTrue(proxy.reached.wait(harness.PATIENCE))
+        self.assertEqual(os.listdir(self.there("top", last, "deep")), ["precious"])
+        os.rename(self.there("top", last), self.there("safe"))
+        proxy.released.set()
+        errors = sync.communicate(timeout=harness.PATIENCE)[1]
+        self.assertEqual((sync.returncode, errors), (0, ""))
+        self.assertEqual(os.listdir(self.there("safe", "deep")), ["precious"])
+        self.assertEqual(os.listdir(self.there("top")), [])
 
     def test_change_folders_in_which_their_owner_may_change_nothing(self):
         for path in (self.work, self.served, self.local, self.there()):

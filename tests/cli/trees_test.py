@@ -11,7 +11,7 @@ import time
 import unittest
 
 import harness
-from harness import Case, stag
+from harness import Case, Proxy, stag
 from rpc_proxy import READDIRPLUS, RpcProxy, call_of
 
 
@@ -451,6 +451,39 @@ class Change(Tree):
         self.bad(2, "there is no user 'no-such-user'", "chown", "no-such-user", self.url())
         self.bad(2, "there is no group 'no-such-group'", "chown", ":no-such-group", self.url())
         self.bad(2, "which group", "chown", "4711:", self.url())
+
+    @unittest.skipIf(os.geteuid() != 0, "only root gives files away")
+    def test_of_owners_of_a_link_that_is_named_is_as_chown_has_it(self):
+        for slash in ("", "/"):
+            found = []
+            for top in (self.there("ours"), self.at("theirs")):
+                os.makedirs(os.path.join(top, "real"))
+                self.write(os.path.join(top, "real", "f"))
+                os.symlink("real", os.path.join(top, "link"))
+                if top == self.there("ours"):
+                    self.good("chown", "-R", "1234", self.url("ours", "link" + slash))
+                else:
+                    subprocess.run(["chown", "-R", "1234", os.path.join(top, "link" + slash)], check=True)
+                found.append([os.lstat(os.path.join(top, name)).st_uid for name in ("link", "real", "real/f")])
+                shutil.rmtree(top)
+            self.assertEqual(found[0], found[1], slash)
+
+    def test_leaves_alone_what_is_moved_away_meanwhile(self):
+        """The server finds it by its handle wherever it is."""
+        for i in range(500):
+            self.write(self.there("a", f"f{i:03}"))
+        self.write(self.there("a", "z"))
+        os.chmod(self.there("a", "z"), 0o644)
+        proxy = Proxy(self.server.rdma_port, "up", 40_000)
+        self.addCleanup(proxy.cut)
+        change = subprocess.Popen([harness.STAG, "chmod", "-R", "go-r", self.url("a", port=proxy.port)], stderr=subprocess.PIPE, text=True)
+        self.assertTrue(proxy.reached.wait(harness.PATIENCE))
+        os.rename(self.there("a", "z"), self.there("z"))
+        proxy.released.set()
+        errors = change.communicate(timeout=harness.PATIENCE)[1]
+        self.assertEqual((change.returncode, errors.count("\n")), (1, 1), errors)
+        self.assertRegex(errors, "/a/z': .*no such file or directory")
+        self.assertEqual((self.mode("z"), self.mode("a", "f499")), (0o644, self.mode("a", "f000") & ~0o044))
 
     def test_of_times(self):
         self.good("touch", "-d", "2024-02-29T12:30:00.5Z", self.url("a", "one.txt"))

@@ -17,7 +17,8 @@ class Chown final : public TreeChange {
     return {"chown", "change owners and groups",
             "  stag chown -R anna:staff nfs://server/data/anna\n"
             "  stag chown :1000 nfs://server/data/shared\n",
-            "Names are those of this machine; the server is told numbers.\n"};
+            "Names are those of this machine; the server is told numbers. With -R a symbolic link\n"
+            "that is named is changed itself, unless '/' is behind it.\n"};
   }
   void declare(Arguments& arguments) override {
     arguments.positional(
@@ -30,7 +31,8 @@ class Chown final : public TreeChange {
   }
   Exit run() override {
     if (const std::optional<std::string> wrong = understand()) return misused(*wrong);
-    follow_ = links_ ? nfs::client::Links::FollowAllButLast : nfs::client::Links::Follow;
+    const bool itself = links_ || recursive();
+    follow_ = itself ? nfs::client::Links::FollowAllButLast : nfs::client::Links::Follow;
     return RemoteCommand::run();
   }
 

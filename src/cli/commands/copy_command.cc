@@ -110,7 +110,7 @@ struct CopyCommand::Work {
 void CopyCommand::declare_copying(Arguments& arguments) {
   arguments.texts("--exclude", excluded_, "GLOB",
                   "leave out what matches: a name at any depth, or with '/' a path below the "
-                  "source; with '/' at its end, directories only");
+                  "source; with '/' at its end, directories only; with '**' as rsync has it");
   arguments.texts("--exclude-from", exclusion_files_, "FILE",
                   "the same for each line of FILE; empty ones, and those with # or ; in front, are "
                   "passed over");

@@ -4,6 +4,9 @@
 
 namespace stag::cli {
 
+using nfs::client::Attributes;
+using nfs::client::Error;
+using nfs::client::Node;
 using nfs::client::SetAttributes;
 
 namespace {
@@ -63,12 +66,25 @@ Task<void> TreeChange::leave(const TreeEntry& directory) {
   co_await change(directory, *attributes);
 }
 
+// By its handle an object would be changed wherever it has been moved since it was listed.
+Task<Outcome<Ok>> TreeChange::check_place(const TreeEntry& entry) {
+  if (!entry.parent) co_return Ok{};
+  const Outcome<Node> now = co_await remote_->files().lookup(*entry.parent, entry.name);
+  if (!now) co_return Failure{now.error()};
+  const Attributes &found = now->attributes, &listed = entry.node.attributes;
+  if (found.type == listed.type && found.file_system_id == listed.file_system_id &&
+      found.file_id == listed.file_id)
+    co_return Ok{};
+  co_return Failure{Error::of_local("it has changed meanwhile; repeat the command")};
+}
+
 Task<void> TreeChange::change(TreeEntry entry, SetAttributes attributes) {
   Outcome<Ok> changed{Ok{}};
   try {
-    changed = co_await remote_->files().setattr(entry.node.handle, attributes);
+    changed = co_await check_place(entry);
+    if (changed) changed = co_await remote_->files().setattr(entry.node.handle, attributes);
   } catch (const std::bad_alloc&) {
-    changed = Failure{nfs::client::Error::of_local("there was no memory for it")};
+    changed = Failure{Error::of_local("there was no memory for it")};
   }
   if (!changed) trouble(entry, changed.error());
 }

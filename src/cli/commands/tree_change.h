@@ -10,6 +10,7 @@ namespace stag::cli {
 class TreeChange : public TreeCommand {
  protected:
   void declare_recursive(Arguments& arguments);
+  bool recursive() const { return recursive_; }
   // nullopt: the entry stays as it is. Below the top, symbolic links are not followed.
   virtual std::optional<nfs::client::SetAttributes> change_of(const TreeEntry& entry) const = 0;
 
@@ -23,6 +24,8 @@ class TreeChange : public TreeCommand {
   bool is_sure_to_enter(const TreeEntry& directory) const override;
   Task<bool> enter(const TreeEntry& entry) override;
   Task<void> leave(const TreeEntry& directory) override;
+  // Fails where something else has the name of `entry` by now, or nothing.
+  Task<Outcome<Ok>> check_place(const TreeEntry& entry);
   Task<void> change(TreeEntry entry, nfs::client::SetAttributes attributes);
 
   Remote* remote_ = nullptr;

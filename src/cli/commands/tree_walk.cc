@@ -91,6 +91,7 @@ Task<void> TreeWalk::read_first(std::shared_ptr<ListingAhead> ahead) {
 
 Task<Outcome<std::vector<TreeEntry>>> TreeWalk::entries_of(const TreeEntry& directory) {
   std::vector<TreeEntry> entries;
+  const auto parent = std::make_shared<const nfs::client::Handle>(directory.node.handle);
   const std::shared_ptr<ListingAhead> ahead =
       directory.ahead ? directory.ahead : std::make_shared<ListingAhead>(listing_of(directory));
   if (!directory.ahead) co_await read_first(ahead);
@@ -102,6 +103,7 @@ Task<Outcome<std::vector<TreeEntry>>> TreeWalk::entries_of(const TreeEntry& dire
       found.path = directory.path.empty() ? entry.name : directory.path + "/" + entry.name;
       found.depth = directory.depth + 1;
       found.last = false;
+      found.parent = parent;
       if (entry.attributes && entry.handle) {
         found.node = {*entry.handle, *entry.attributes};
       } else {

@@ -27,6 +27,8 @@ struct TreeEntry {
   std::size_t depth = 0;                  // of the top: 0
   bool last = true;                       // of the entries of its directory
   std::shared_ptr<ListingAhead> ahead{};  // null: it is not read ahead
+  // Of the directory that it was listed in; null: it is the top.
+  std::shared_ptr<const nfs::client::Handle> parent{};
   bool is_directory() const { return node.attributes.type == nfs::client::FileType::Directory; }
 };
 

@@ -56,6 +56,29 @@ TEST_F(CopierTest, fails_where_a_source_is_empty_once_the_file_in_its_place_has_
                                        HasSubstr("it has become empty meanwhile")));
 }
 
+TEST_F(CopierTest, removes_nothing_of_a_directory_that_was_moved_away_since_it_was_listed) {
+  for (const bool replaced : {false, true}) {
+    write("src/new", "");
+    complaints_.clear();
+    progress_.removed = 0;
+    FakeEndpoint to({{"top", {}}, {"top/a", ""}, {"top/b", {}}, {"top/b/f", ""}});
+    to.tell([&](const std::string& what) {
+      if (what != "remove top/a") return;
+      to.move("top/b", "safe");
+      if (!replaced) return;
+      to.files()["top/b"] = std::nullopt;
+      to.show([](CopyObject& object) { object.file_id += object.path == "top/b" ? 1 : 0; });
+    });
+    EXPECT_EQ(copy_from(to, mirror()), !replaced);
+    EXPECT_TRUE(to.files().contains("safe/f"));
+    EXPECT_EQ(to.files().contains("top/b"), replaced);
+    EXPECT_EQ(progress_.removed, 1U);
+    EXPECT_EQ(complaints_.size(), replaced ? 1U : 0U);
+    for (const std::string& complaint : complaints_)
+      EXPECT_THAT(complaint, HasSubstr("'fake:top/b' has changed meanwhile"));
+  }
+}
+
 // Of a server that has neither lists nor attributes.
 Outcome<Ok> refuse(const Extras& extras) {
   if (extras.empty()) return Ok{};

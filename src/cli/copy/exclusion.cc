@@ -12,7 +12,10 @@ Exclusion::Exclusion(const std::vector<std::string>& patterns) {
     pattern.directories_only = pattern.text.ends_with('/');
     while (pattern.text.ends_with('/')) pattern.text.pop_back();
     pattern.whole_path = pattern.text.find('/') != std::string::npos;
+    const bool anchored = pattern.text.starts_with('/');
     pattern.text.erase(0, pattern.text.find_first_not_of('/'));
+    if (pattern.text.find("**") != std::string::npos)
+      pattern.crossing = RsyncPattern(pattern.text, anchored);
     if (!pattern.text.empty()) patterns_.push_back(std::move(pattern));
   }
 }
@@ -36,9 +39,10 @@ bool Exclusion::excludes(std::string_view path, bool directory) const {
   const std::string whole(path);
   const std::string name = whole.substr(whole.rfind('/') + 1);
   return std::any_of(patterns_.begin(), patterns_.end(), [&](const Pattern& pattern) {
+    if (!directory && pattern.directories_only) return false;
+    if (pattern.crossing) return pattern.crossing->matches(whole, directory);
     const std::string& subject = pattern.whole_path ? whole : name;
-    return (directory || !pattern.directories_only) &&
-           fnmatch(pattern.text.c_str(), subject.c_str(), FNM_PATHNAME) == 0;
+    return fnmatch(pattern.text.c_str(), subject.c_str(), FNM_PATHNAME) == 0;
   });
 }
 

@@ -74,6 +74,11 @@ class FakeEndpoint final : public CopyEndpoint {
   int lookups() const { return lookups_; }
   // Takes names that differ in case for one, and keeps the spelling of the first.
   void fold() { folds_ = true; }
+  // What is at `from` is at `to` then, and found there by what was listed before, as by handles.
+  void move(const std::string& from, const std::string& to) {
+    moved_[from] = to;
+    give_path(from, to);
+  }
   // Changes what is said of each object.
   void show(std::function<void(CopyObject&)> shown) { shown_ = std::move(shown); }
   // What each object has beside its data, and what a file does with what it is to have.
@@ -86,12 +91,12 @@ class FakeEndpoint final : public CopyEndpoint {
   Task<Outcome<std::optional<CopyObject>>> find_in(CopyObject directory,
                                                    std::string name) override {
     ++lookups_;
-    co_return object(directory.path + "/" + name);
+    co_return object(where(directory) + "/" + name);
   }
   std::string shown_path(const std::string& path) const override { return "fake:" + path; }
   std::unique_ptr<DirIterator> members(const CopyObject& directory) override {
     told_("list " + directory.path);
-    return std::make_unique<Iterator>(listed(directory.path + "/"));
+    return std::make_unique<Iterator>(listed(where(directory) + "/"));
   }
   Task<Outcome<std::string>> readlink(CopyObject) override { co_return none(); }
   Task<Outcome<Extras>> extras(CopyObject, ExtraKinds kinds) override {
@@ -141,10 +146,7 @@ class FakeEndpoint final : public CopyEndpoint {
   Task<Outcome<Ok>> rename(CopyObject directory, std::string name, std::string to) override {
     const std::string from = place(directory, name), path = place(directory, to);
     told_("rename " + from + " " + to);
-    FakeFiles moved;
-    for (const auto& [each, content] : files_)
-      moved[is_in(each, from) ? path + each.substr(from.size()) : each] = content;
-    files_ = std::move(moved);
+    give_path(from, path);
     co_return Ok{};
   }
   Task<Outcome<Ok>> remove(CopyObject directory, Member member) override {
@@ -170,6 +172,17 @@ class FakeEndpoint final : public CopyEndpoint {
   static bool is_in(const std::string& path, const std::string& directory) {
     return path == directory || path.starts_with(directory + "/");
   }
+  void give_path(const std::string& from, const std::string& to) {
+    FakeFiles moved;
+    for (const auto& [each, content] : files_)
+      moved[is_in(each, from) ? to + each.substr(from.size()) : each] = content;
+    files_ = std::move(moved);
+  }
+  std::string where(const CopyObject& found) const {
+    for (const auto& [from, to] : moved_)
+      if (is_in(found.path, from)) return to + found.path.substr(from.size());
+    return found.path;
+  }
   // `path` as it is listed.
   std::string spelled(const std::string& path) const {
     const auto same = [&path](const auto& file) {
@@ -179,7 +192,7 @@ class FakeEndpoint final : public CopyEndpoint {
     return at == files_.end() ? path : at->first;
   }
   std::string place(const CopyObject& directory, const std::string& name) const {
-    return spelled(spelled(directory.path) + "/" + name);
+    return spelled(spelled(where(directory)) + "/" + name);
   }
   std::optional<CopyObject> object(const std::string& path) const {
     const auto at = files_.find(spelled(path));
@@ -203,6 +216,7 @@ class FakeEndpoint final : public CopyEndpoint {
   }
 
   FakeFiles files_;
+  std::map<std::string, std::string> moved_;
   bool folds_ = false;
   int lookups_ = 0;
   Told told_ = [](const std::string&) {};

@@ -25,20 +25,23 @@ using nfs::client::Special;
 
 constexpr std::size_t kMembersAtOnce = 1000;
 
+// As long as the kernel leaves a lease to its holder, and some more
+// (/proc/sys/fs/lease-break-time).
+constexpr Duration kLeasePatience = std::chrono::seconds(120);
+constexpr Duration kLeaseInterval = std::chrono::milliseconds(50);
+
 mode_t mode_of(FileType type) {
   if (type == FileType::BlockDevice) return S_IFBLK;
   if (type == FileType::CharacterDevice) return S_IFCHR;
   return type == FileType::Socket ? S_IFSOCK : S_IFIFO;
 }
 
-Outcome<std::uint64_t> read_now(LocalTree& tree, const CopyObject& file, std::uint64_t offset,
+Outcome<std::uint64_t> read_now(int fd, const CopyObject& file, std::uint64_t offset,
                                 MutableBytes to) {
-  const SystemResult<UniqueFd> fd = tree.open(file, kToRead);
-  if (!fd) return local_failure("read", file.path, fd.error());
   std::uint64_t done = 0;
   while (done < to.size()) {
     const ssize_t got =
-        ::pread(fd->fd(), to.data() + done, to.size() - done, static_cast<off_t>(offset + done));
+        ::pread(fd, to.data() + done, to.size() - done, static_cast<off_t>(offset + done));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return local_failure("read", file.path, errno);
     if (got == 0) break;
@@ -201,8 +204,9 @@ class LocalEndpoint final : public CopyEndpoint {
     Outcome<Extras> extras = co_await offloaded(run_.loop, [&]() -> Outcome<Extras> {
       const bool data = object.kind == Kind::File || object.kind == Kind::Directory;
       SystemResult<UniqueFd> fd = tree_.open(object, data ? kToRead : kToName);
-      // What may not be read can be asked for them all the same.
-      if (!fd && fd.error() == EACCES) fd = tree_.open(object, kToName);
+      // What may not be read, or not before a lease of it ends, can be asked for them all the same.
+      if (!fd && (fd.error() == EACCES || fd.error() == EWOULDBLOCK))
+        fd = tree_.open(object, kToName);
       if (!fd) return local_failure("open", object.path, fd.error());
       return extras_of_local(fd->fd(), object.path, kinds);
     });
@@ -212,8 +216,7 @@ class LocalEndpoint final : public CopyEndpoint {
   }
   Task<Outcome<std::uint64_t>> feed(CopyObject file, TempFile& temp_file,
                                     std::uint64_t from) override {
-    SystemResult<UniqueFd> fd =
-        co_await offloaded(run_.loop, [&] { return tree_.open(file, kToRead); });
+    SystemResult<UniqueFd> fd = co_await when_free([&] { return tree_.open(file, kToRead); });
     if (!fd) co_return local_failure("read", file.path, fd.error());
     LocalFile source(run_.loop, file.path, *std::move(fd));
     const NextHole next_hole = [&source](std::uint64_t at) { return source.next_hole(at); };
@@ -225,7 +228,9 @@ class LocalEndpoint final : public CopyEndpoint {
   }
   Task<Outcome<std::uint64_t>> read_at(CopyObject file, std::uint64_t offset,
                                        MutableBytes to) override {
-    co_return co_await offloaded(run_.loop, [&] { return read_now(tree_, file, offset, to); });
+    const SystemResult<UniqueFd> fd = co_await when_free([&] { return tree_.open(file, kToRead); });
+    if (!fd) co_return local_failure("read", file.path, fd.error());
+    co_return co_await offloaded(run_.loop, [&] { return read_now(fd->fd(), file, offset, to); });
   }
 
   Task<Outcome<CopyObject>> mkdir(CopyObject directory, std::string name,
@@ -271,12 +276,16 @@ class LocalEndpoint final : public CopyEndpoint {
   }
   Task<Outcome<std::unique_ptr<TempFile>>> temp_file(CopyObject directory, std::string name,
                                                      TempFilePlan plan) override {
+    std::string path = path_in(directory, name);
+    SystemResult<UniqueFd> existing{UniqueFd()};
+    if (plan.overwrites())
+      existing = co_await when_free([&] { return open_existing(directory, name); });
+    if (!existing) co_return local_failure("write", path, existing.error());
     co_return co_await offloaded(run_.loop, [&]() -> Outcome<std::unique_ptr<TempFile>> {
-      std::string path = path_in(directory, name);
       Outcome<OpenDirectory> in = opened("make the file", path, directory);
       if (!in) return Failure{in.error()};
       return open_local_temp_file(run_, progress_, {*std::move(in), name}, std::move(path),
-                                  std::move(plan));
+                                  *std::move(existing), std::move(plan));
     });
   }
   Task<Outcome<std::uint64_t>> unordered_bytes() override { co_return std::uint64_t{0}; }
@@ -291,11 +300,11 @@ class LocalEndpoint final : public CopyEndpoint {
     });
   }
   Task<Outcome<Ok>> adopt(CopyObject object, Extras extras) override {
-    co_return co_await offloaded(run_.loop, [&]() -> Outcome<Ok> {
-      const SystemResult<UniqueFd> fd = tree_.open(object, kToRead);
-      if (!fd) return local_failure("open", object.path, fd.error());
-      return adopt_local(fd->fd(), object.path, extras);
-    });
+    const SystemResult<UniqueFd> fd =
+        co_await when_free([&] { return tree_.open(object, kToRead); });
+    if (!fd) co_return local_failure("open", object.path, fd.error());
+    co_return co_await offloaded(run_.loop,
+                                 [&] { return adopt_local(fd->fd(), object.path, extras); });
   }
   Task<Outcome<Ok>> rename(CopyObject directory, std::string name, std::string to) override {
     co_return co_await offloaded(run_.loop, [&]() -> Outcome<Ok> {
@@ -324,8 +333,9 @@ class LocalEndpoint final : public CopyEndpoint {
     co_return co_await offloaded(run_.loop, [&]() -> Outcome<Ok> {
       SystemResult<UniqueFd> fd =
           tree_.open(object, object.kind == Kind::Other ? kToName : kToRead);
-      // What may not be read can be given rights all the same.
-      if (!fd && fd.error() == EACCES) fd = tree_.open(object, kToName);
+      // What may not be read, or not before a lease of it ends, can be given rights all the same.
+      if (!fd && (fd.error() == EACCES || fd.error() == EWOULDBLOCK))
+        fd = tree_.open(object, kToName);
       if (!fd) return local_failure("open", object.path, fd.error());
       return finish_local(fd->fd(), object.path, finish);
     });
@@ -349,6 +359,28 @@ class LocalEndpoint final : public CopyEndpoint {
   }
 
  private:
+  // `open`, on a worker, and again while another program has a lease of the file: by then open(2)
+  // has asked for it back (fcntl(2)). The workers are too few to wait there, and could not be
+  // interrupted.
+  template <class Open>
+  Task<SystemResult<UniqueFd>> when_free(Open open) {
+    const TimePoint until = run_.loop.now() + kLeasePatience;
+    for (;;) {
+      SystemResult<UniqueFd> fd = co_await offloaded(run_.loop, [&open] { return open(); });
+      const bool leased = !fd && fd.error() == EWOULDBLOCK;
+      if (!leased || run_.cancel.cancelled() || run_.loop.now() >= until) co_return fd;
+      co_await sleep_for(run_.loop, kLeaseInterval);
+    }
+  }
+  // To be written in place.
+  SystemResult<UniqueFd> open_existing(const CopyObject& directory, const std::string& name) {
+    constexpr int kFlags = O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+    const SystemResult<OpenDirectory> in = tree_.directory(directory);
+    if (!in) return Failure{in.error()};
+    UniqueFd fd(::openat((*in)->fd(), name.c_str(), kFlags));
+    if (!fd) return Failure{errno};
+    return fd;
+  }
   static Outcome<std::optional<CopyObject>> looked_at(
       const std::string& path, SystemResult<std::optional<CopyObject>> found) {
     if (!found) return local_failure("look at", path, found.error());

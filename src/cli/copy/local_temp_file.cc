@@ -167,11 +167,10 @@ class LocalTempFile final : public TempFile, private DataSink {
 };
 
 Outcome<std::unique_ptr<TempFile>> open_in_place(Run& run, Progress& progress, LocalPlace place,
-                                                 std::string path, const TempFilePlan& plan) {
-  constexpr int kFlags = O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-  UniqueFd fd(::openat(place.directory->fd(), place.name.c_str(), kFlags));
+                                                 std::string path, UniqueFd fd,
+                                                 const TempFilePlan& plan) {
   struct stat now {};
-  if (!fd || fstat(fd.fd(), &now) != 0) return local_failure("write", path, errno);
+  if (fstat(fd.fd(), &now) != 0) return local_failure("write", path, errno);
   if (!S_ISREG(now.st_mode)) return local_failure("write", path, EINVAL);
   if (now.st_dev != plan.existing->fsid || now.st_ino != plan.existing->file_id)
     return local_failure("write", path, ESTALE);
@@ -213,9 +212,10 @@ void finish_local_symlink(int fd, const Finish& finish) {
 
 Outcome<std::unique_ptr<TempFile>> open_local_temp_file(Run& run, Progress& progress,
                                                         LocalPlace place, std::string path,
-                                                        TempFilePlan plan) {
+                                                        UniqueFd existing, TempFilePlan plan) {
   if (plan.overwrites())
-    return open_in_place(run, progress, std::move(place), std::move(path), plan);
+    return open_in_place(run, progress, std::move(place), std::move(path), std::move(existing),
+                         plan);
   std::string temporary;
   if (!plan.in_place) temporary = temporary_name();
   const std::string& made = plan.in_place ? place.name : temporary;

@@ -18,9 +18,10 @@ Outcome<Ok> finish_local(int fd, const std::string& named, const Finish& finish)
 // Blocks.
 void finish_local_symlink(int fd, const Finish& finish);
 
-// The file that is to be at `place`, which is `path` in messages. Blocks.
+// The file that is to be at `place`, which is `path` in messages; `existing`: the one that is
+// there, open for writing, where `plan` overwrites it. Blocks.
 Outcome<std::unique_ptr<TempFile>> open_local_temp_file(Run& run, Progress& progress,
                                                         LocalPlace place, std::string path,
-                                                        TempFilePlan plan);
+                                                        UniqueFd existing, TempFilePlan plan);
 
 }  // namespace stag::cli

@@ -125,6 +125,10 @@ int openat2_beneath(int directory, const char* path, int flags) {
 }  // namespace
 
 Failure<Error> local_failure(std::string_view verb, const std::string& path, int error) {
+  if (error == EWOULDBLOCK)
+    return Failure{Error::of_local(
+        fmt::format("cannot {} '{}': another program has a lease of it and does not give it back",
+                    verb, path))};
   if (error != ESTALE) {
     Error failure = Error::of_local(local_trouble(verb, path, error));
     failure.status = status_of(error);

@@ -1,5 +1,7 @@
 #include "cli/copy/remover.h"
 
+#include <fmt/format.h>
+
 #include "nfs/client/listing.h"
 
 namespace stag::cli {
@@ -15,6 +17,9 @@ Task<Outcome<bool>> Remover::remove(CopyObject directory, Member member, std::st
     co_return false;
   }
   if (object.kind == Kind::Directory) {
+    const Outcome<bool> there = co_await is_there(directory, member);
+    if (!there) co_return there;
+    if (!*there) co_return true;
     const Outcome<bool> emptied = co_await empty(object, counterpart);
     if (!emptied || !*emptied) co_return emptied;
     if (left_ == 0) {
@@ -31,6 +36,18 @@ Task<Outcome<bool>> Remover::remove(CopyObject directory, Member member, std::st
   --left_;
   told_(object);
   co_return true;
+}
+
+// A server finds a directory by its handle wherever it has been moved since it was listed.
+Task<Outcome<bool>> Remover::is_there(const CopyObject& directory, const Member& member) {
+  const Outcome<std::optional<CopyObject>> now = co_await endpoint_.find_in(directory, member.name);
+  if (!now) co_return Failure{now.error()};
+  if (!*now) co_return false;
+  const CopyObject &found = **now, &listed = member.object;
+  if (found.kind == listed.kind && found.fsid == listed.fsid && found.file_id == listed.file_id)
+    co_return true;
+  co_return Failure{Error::of_local(
+      fmt::format("'{}' has changed meanwhile; copy it again", endpoint_.shown_path(listed.path)))};
 }
 
 // False: something in it is kept.

@@ -61,6 +61,9 @@ class Remover {
   Task<Outcome<Members>> all_of(CopyObject directory);
 
  private:
+  // Whether `member`, a directory, still has its name in `directory`. Fails where something else
+  // has it.
+  Task<Outcome<bool>> is_there(const CopyObject& directory, const Member& member);
   Task<Outcome<bool>> empty(const CopyObject& directory, const std::string& counterpart);
   Task<Outcome<bool>> remove_members(const CopyObject& directory, const std::string& counterpart);
   Run& run_;

@@ -66,16 +66,19 @@ Outcome<LocalFile::Piece> LocalFile::read_now(std::uint64_t offset, MutableBytes
   Piece piece;
   if (offset >= data_end_) {
     const auto at = static_cast<off_t>(offset);
-    const off_t data = lseek(fd_.fd(), at, SEEK_DATA);
-    // ENXIO: nothing but a hole follows, or nothing that is within the length of the file.
-    const off_t end = data < 0 && errno == ENXIO ? lseek(fd_.fd(), 0, SEEK_END) : at;
+    const off_t before = seek_(fd_.fd(), 0, SEEK_END);
+    const off_t data = seek_(fd_.fd(), at, SEEK_DATA);
+    // ENXIO: nothing but a hole follows, or nothing that is within the length of the file. What was
+    // appended or cut off between the calls is in no hole.
+    const bool none = data < 0 && errno == ENXIO;
+    const off_t end = none ? std::min(before, seek_(fd_.fd(), 0, SEEK_END)) : at;
     if (end > at) {
       piece.hole = static_cast<std::uint64_t>(end - at);
       return piece;
     }
     // A file system without SEEK_DATA reports no holes. What the kernel makes up when it is read
     // (/proc) has a length of zero, whatever is in it.
-    const off_t hole = data < 0 ? -1 : lseek(fd_.fd(), data, SEEK_HOLE);
+    const off_t hole = data < 0 ? -1 : seek_(fd_.fd(), data, SEEK_HOLE);
     piece.hole = data < 0 ? 0 : static_cast<std::uint64_t>(data - at);
     data_end_ = hole < 0 ? UINT64_MAX : static_cast<std::uint64_t>(hole);
   }
@@ -93,11 +96,11 @@ Outcome<LocalFile::Piece> LocalFile::read_now(std::uint64_t offset, MutableBytes
 Task<Outcome<std::optional<nfs::client::FileRange>>> LocalFile::next_hole(std::uint64_t offset) {
   using Hole = std::optional<nfs::client::FileRange>;
   co_return co_await offloaded(loop_, [&]() -> Outcome<Hole> {
-    const off_t end = lseek(fd_.fd(), 0, SEEK_END);
-    const off_t hole = lseek(fd_.fd(), static_cast<off_t>(offset), SEEK_HOLE);
+    const off_t end = seek_(fd_.fd(), 0, SEEK_END);
+    const off_t hole = seek_(fd_.fd(), static_cast<off_t>(offset), SEEK_HOLE);
     // Every file ends in a hole without length.
     if (hole < 0 || hole >= end) return Hole();
-    off_t data = lseek(fd_.fd(), hole, SEEK_DATA);
+    off_t data = seek_(fd_.fd(), hole, SEEK_DATA);
     // ENXIO: it is the last thing in the file.
     if (data < 0 && errno == ENXIO) data = end;
     // Another process may have written there meanwhile.

@@ -1,6 +1,9 @@
 // LocalFile: a file of this machine as the source of a bulk transfer; it reports holes.
 #pragma once
 
+#include <unistd.h>
+
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,9 +25,10 @@ bool write_fully(int fd, Bytes data, std::optional<std::uint64_t> offset);
 
 class LocalFile final : public nfs::client::DataSource {
  public:
-  // `path` is for messages.
-  LocalFile(net::EpollLoop& loop, std::string path, UniqueFd fd)
-      : loop_(loop), path_(std::move(path)), fd_(std::move(fd)) {}
+  using Seek = std::function<off_t(int fd, off_t offset, int whence)>;
+  // `path` is for messages; `seek` is lseek(2), on any thread.
+  LocalFile(net::EpollLoop& loop, std::string path, UniqueFd fd, Seek seek = ::lseek)
+      : loop_(loop), path_(std::move(path)), fd_(std::move(fd)), seek_(std::move(seek)) {}
 
   Task<Outcome<Piece>> read(std::uint64_t offset, MutableBytes buffer) override;
   // The first hole from byte `offset` on; nullopt: there is none, or the file system tells of none.
@@ -36,6 +40,7 @@ class LocalFile final : public nfs::client::DataSource {
   net::EpollLoop& loop_;
   const std::string path_;
   UniqueFd fd_;
+  const Seek seek_;
   std::uint64_t data_end_ = 0;  // end of the range that is known to be data
 };
 
