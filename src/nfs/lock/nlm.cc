@@ -225,8 +225,8 @@ Task<nlm4_stats> lock_status(NlmContext& context, rpc::CallContext& call, const 
   const Key named = key_to_unlock(context, args.alock.fh);
   const auto begun = request_of(call, named, args.alock, args.exclusive);
   if (!begun) co_return begun.error();
-  const LockManager::Begun under_way(context.manager,
-                                     {string_of(args.alock.fh), begun->owner, begun->range});
+  const LockManager::Begun under_way(
+      context.manager, {string_of(args.alock.fh), begun->owner, begun->range, args.state});
   const HostReclaim reclaim(context, call, args.reclaim);
   Opened opened;
   const Key key = co_await key_to_lock(context, call, args.alock.fh, &opened);
@@ -340,14 +340,17 @@ Task<xdr::Void> grant_answered(NlmContext& context, rpc::CallContext& call, type
 
 Task<nlm4_stats> share_status(NlmContext& context, rpc::CallContext& call,
                               const nlm::nlm_shareargs& args) {
+  const OwnerPtr owner = owner_of(call, args.share.caller_name, args.share.oh, 0);
+  const LockManager::Begun under_way(context.manager,
+                                     {string_of(args.share.fh), owner, std::nullopt});
   const HostReclaim reclaim(context, call, args.reclaim);
   const Key key = co_await key_to_lock(context, call, args.share.fh);
   if (!key) co_return reclaim.ended(key.error());
-  const OwnerPtr owner = owner_of(call, args.share.caller_name, args.share.oh, 0);
   const Share wanted{owner, static_cast<std::uint32_t>(args.share.mode),
                      static_cast<std::uint32_t>(args.share.access)};
-  co_return noted(context, call, *key, *owner,
-                  context.manager.share(*key, wanted, args.reclaim, call.loop().now()));
+  co_return noted(
+      context, call, *key, *owner,
+      context.manager.share(*key, wanted, args.reclaim, call.loop().now(), under_way.get()));
 }
 
 template <class V>
@@ -367,6 +370,7 @@ Task<typename V::ShareRes> unshare(NlmContext& context, rpc::CallContext& call,
   res.cookie = own(args.cookie);
   const Key key = key_to_unlock(context, args.share.fh);
   const OwnerPtr owner = owner_of(call, args.share.caller_name, args.share.oh, 0);
+  context.manager.withdraw(string_of(args.share.fh), *owner, std::nullopt);
   if (key)
     in_each_store(context, *key,
                   [&](const FileKey& file) { context.manager.unshare(file, *owner); });
