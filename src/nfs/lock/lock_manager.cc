@@ -25,10 +25,15 @@ bool same_host(std::string_view a, std::string_view b) {
   return b.starts_with(a) && !a.empty() && (a.size() == b.size() || b[a.size()] == '.');
 }
 
-// Whether this is the news that `known` has already; it has it from then on.
-bool is_repeated(ClientStates::Known& known, std::int32_t state, TimePoint now) {
+// Whether this is the news that `known` has already.
+bool is_told(const ClientStates::Known& known, std::int32_t state, TimePoint now) {
   const auto& told = known.restart;
-  if (told && told->state == state && now - told->when <= kRepeatWindow) return true;
+  return told && told->state == state && now - told->when <= kRepeatWindow;
+}
+
+// The same, and it has it from then on.
+bool is_repeated(ClientStates::Known& known, std::int32_t state, TimePoint now) {
+  if (is_told(known, state, now)) return true;
   known.restart = {state, now};
   return false;
 }
@@ -246,7 +251,15 @@ bool LockManager::restarted(const std::string& address, const std::string& name,
                             TimePoint now) {
   std::unique_lock lock(mutex_);
   take_grants();  // the news is not to be taken for old when memory runs out over it
-  std::vector<Client> gone = clients_of(address, name);
+  const auto each_named_here = [&](auto use) {
+    states_.each_at(
+        address, [&](const std::string& other) { return same_host(other, name); }, use);
+  };
+  bool told_before = false;
+  each_named_here([&](const ClientStates::Known& known) {
+    told_before = told_before || is_told(known, state, now);
+  });
+  std::vector<Client> gone = clients_of(address, name, told_before);
   for (const Client& client : gone) states_.of(client);  // asks for memory
   const auto is_one_of = [&gone](const Client& client) {
     return std::binary_search(gone.begin(), gone.end(), client);
@@ -262,6 +275,8 @@ bool LockManager::restarted(const std::string& address, const std::string& name,
     const bool newer = state != 0 && known->state == state;
     return newer || repeated;
   });
+  // Who has nothing has restarted, too.
+  each_named_here([&](ClientStates::Known& known) { is_repeated(known, state, now); });
   // SM_NOTIFY is not authenticated: all locks are looked at only when some will be released.
   if (gone.empty()) return false;
   withdraw_which([&](const LockUnderWay& one) {
@@ -287,14 +302,16 @@ std::vector<Client> LockManager::clients_at(const std::string& address) const {
 }
 
 // The clients that restarted, in order, when a host at `address` calls itself `name`.
-std::vector<Client> LockManager::clients_of(const std::string& address,
-                                            const std::string& name) const {
+// `is_repeated`: one that is known there by this name has told of this restart already.
+std::vector<Client> LockManager::clients_of(const std::string& address, const std::string& name,
+                                            bool is_repeated) const {
   const auto is_named = [&](const std::string& other) { return same_host(other, name); };
   std::vector<Client> here = clients_at(address);
-  // A host with several addresses may notify from another one; an unknown address that names one of
-  // two namesakes is not believed, and one that is known by this name means itself.
+  // A host with several addresses may notify from another one, also from one where it had something
+  // before; an address that names one of two namesakes is not believed. Told again, and perhaps by
+  // less of its name, it means itself.
   if (here.empty()) {
-    if (states_.any_at(address, is_named)) return here;
+    if (is_repeated) return here;
     if (auto only = table_.only_client(is_named)) here.push_back(*std::move(only));
     return here;
   }

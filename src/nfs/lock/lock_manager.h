@@ -196,7 +196,8 @@ class LockManager {
   void withdraw_which(Which which) noexcept;
   void release_which(const LockTable::Which& which);
   std::vector<Client> clients_at(const std::string& address) const;
-  std::vector<Client> clients_of(const std::string& address, const std::string& name) const;
+  std::vector<Client> clients_of(const std::string& address, const std::string& name,
+                                 bool is_repeated) const;
   // What is reported to others once the mutex is free.
   struct Notices {
     std::list<GrantNotice> grants;

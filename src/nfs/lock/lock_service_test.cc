@@ -540,6 +540,26 @@ TEST_F(Locks,
   EXPECT_EQ(test(kC, 0, 5).test_stat.stat, NLM4_DENIED) << "of the one that has not restarted";
 }
 
+TEST_F(Locks, are_released_when_their_host_comes_back_at_an_address_that_it_had_before) {
+  ASSERT_EQ(lock_as("laptop.example.org", kA, 0), NLM4_GRANTED);
+  from(kA);
+  ask<NLMPROC4_UNLOCK>({object("c"), {"laptop.example.org", handle(), object("a"), 1, 0, 5}});
+  loop_.pass(24h);
+  ASSERT_EQ(lock_as("laptop.example.org", kB, 0), NLM4_GRANTED);
+  notify(kA, "laptop.example.org", 7);
+  EXPECT_EQ(test(kC, 0, 5).test_stat.stat, NLM4_GRANTED);
+}
+
+TEST_F(Locks, stay_with_a_namesake_when_a_host_that_had_unlocked_says_twice_that_it_restarted) {
+  ASSERT_EQ(lock_as("node.a.org", kA, 0), NLM4_GRANTED);
+  ASSERT_EQ(lock_as("node.b.org", kB, 10), NLM4_GRANTED);
+  from(kB);
+  ask<NLMPROC4_UNLOCK>({object("c"), {"node.b.org", handle(), object("a"), 1, 10, 5}});
+  notify(kB, "node.b.org", 3);
+  notify(kB, "node", 3);
+  EXPECT_EQ(test(kC, 0, 5).test_stat.stat, NLM4_DENIED) << "of the one that has not restarted";
+}
+
 TEST_F(Locks, are_told_apart_by_name_for_hosts_behind_one_address) {
   ASSERT_EQ(lock_as("one", kA, 0), NLM4_GRANTED);
   ASSERT_EQ(lock_as("two", kA, 10), NLM4_GRANTED);
