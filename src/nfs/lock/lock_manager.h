@@ -89,7 +89,13 @@ class LockManager {
   // Set before the first request.
   void share_grace(std::shared_ptr<state::GracePeriod> grace) { grace_ = std::move(grace); }
   // NLM has no RECLAIM_COMPLETE, so the grace period runs its full time.
-  void begin_grace(TimePoint end) { grace_->begin(end, true); }
+  void begin_grace(TimePoint end) {
+    grace_->begin(end, true);
+    if (on_grace_) on_grace_();
+  }
+  // Called on any thread when it has begun a grace period: from now on in_grace(now) is to be asked
+  // again and again. Set before the first request.
+  void on_grace(UniqueFunction<void()> callback) { on_grace_ = std::move(callback); }
   bool in_grace() const { return grace_->active(); }
   // The same, and ends it where it is due.
   bool in_grace(TimePoint now) const { return grace_->active(now); }
@@ -229,6 +235,7 @@ class LockManager {
   std::unordered_map<FileKey, Grants, FileKeyHash> pending_in_;
   ClientStates states_;
   OnGrant on_grant_;
+  UniqueFunction<void()> on_grace_;
   std::list<GrantNotice> undelivered_;       // for want of memory
   std::unique_ptr<Sharing> sharing_;         // null: NFSv4 is not served
   std::unique_ptr<LocalPrograms> programs_;  // may be null
