@@ -27,6 +27,7 @@ class ClientStates {
   };
   struct Known {
     std::int32_t state = 0;          // the NSM state of its latest LOCK; 0: not told
+    TimePoint since{};               // when it came first, of what the client has
     std::optional<Restart> restart;  // the latest that its status monitor told of
   };
 

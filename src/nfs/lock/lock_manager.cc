@@ -15,6 +15,11 @@ using namespace nlm;
 // SM_NOTIFY travels by UDP and is repeated until it is answered.
 constexpr Duration kRepeatWindow = std::chrono::minutes(2);
 
+// A status monitor tells of a start for a quarter of an hour (sm-notify -m 15). News that comes
+// later with the number of the LOCKs is of another start: numbers repeat where a host begins from
+// the same image each time.
+constexpr Duration kNewsWindow = std::chrono::minutes(20);
+
 // For how long a LOCK of before a restart may still come: it lay in a connection that was not read
 // while a store did not answer.
 constexpr Duration kLateWindow = std::chrono::minutes(30);
@@ -181,10 +186,14 @@ nlm4_stats LockManager::lock_now(const LockArgs& args, TimePoint now) {
   }
   // Strangers who are refused leave nothing here. The number of what the client has stays though a
   // LOCK with a lower one comes late: the next one with the right number is no restart.
-  if (answer.outcome == LockOutcome::Granted || answer.ticket != 0)
-    known.state = has_some ? std::max(known.state, args.client_state) : args.client_state;
-  else if (is_stranger)
+  if (answer.outcome == LockOutcome::Granted || answer.ticket != 0) {
+    if (!has_some || args.client_state > known.state) {
+      known.state = args.client_state;
+      known.since = now;
+    }
+  } else if (is_stranger) {
     states_.forget(client);
+  }
   return status_of(answer.outcome);
 }
 
@@ -272,7 +281,7 @@ bool LockManager::restarted(const std::string& address, const std::string& name,
     ClientStates::Known* const known = states_.find(client);
     if (known == nullptr) return false;
     const bool repeated = is_repeated(*known, state, now);
-    const bool newer = state != 0 && known->state == state;
+    const bool newer = state != 0 && known->state == state && now - known->since <= kNewsWindow;
     return newer || repeated;
   });
   // Who has nothing has restarted, too.

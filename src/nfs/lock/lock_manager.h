@@ -133,8 +133,8 @@ class LockManager {
   bool release(const Client& client);
   // SM_NOTIFY of a host that restarted; true when locks were released. The address identifies the
   // host; the name only distinguishes hosts that share an address. Locks taken since the restart
-  // (with the same state number) stay, and a repeated notification releases nothing. What is under
-  // way since before the restart is denied.
+  // (with the same state number, first seen not long before) stay, and a repeated notification
+  // releases nothing. What is under way since before the restart is denied.
   bool restarted(const std::string& address, const std::string& name, std::int32_t state,
                  TimePoint now);
   // Releases everything, as a restart of this host would (SM_SIMU_CRASH).

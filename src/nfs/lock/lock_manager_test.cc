@@ -132,6 +132,23 @@ TEST_F(LockManagerAmongHosts, takes_no_late_LOCK_for_the_number_that_its_host_ha
   EXPECT_TRUE(manager_->held(file(1)).empty()) << "it had nothing, and may have begun anew";
 }
 
+// A host that begins from the same image each time counts its starts alike.
+TEST_F(LockManagerAmongHosts, takes_news_with_the_number_of_LOCKs_for_late_for_twenty_minutes) {
+  using namespace std::chrono_literals;
+  for (const bool is_of_another_start : {false, true}) {
+    begin();
+    ASSERT_EQ(lock(1, victim_, {0, 9}, 7), NLM4_GRANTED);
+    ASSERT_EQ(unlock(1, victim_, {}), NLM4_GRANTED);
+    now_ += 24h;
+    ASSERT_EQ(lock(1, victim_, {0, 9}, 7), NLM4_GRANTED) << "perhaps of a new start";
+    now_ += 20min;
+    ASSERT_EQ(lock(2, victim_, {0, 9}, 7), NLM4_GRANTED);
+    if (is_of_another_start) now_ += 1s;
+    EXPECT_EQ(manager_->restarted("192.0.2.1", "name", 7, now_), is_of_another_start);
+    EXPECT_EQ(manager_->size(), is_of_another_start ? 0u : 2u);
+  }
+}
+
 TEST_F(LockManagerAmongHosts, denies_what_comes_late_for_half_an_hour_after_news_of_a_restart) {
   using namespace std::chrono_literals;
   begin();
