@@ -267,7 +267,7 @@ class GrantMemory : public ::testing::Test {
     manager_.on_grant([this](const Client&, Ticket ticket) { told_.push_back(ticket); });
   }
   nlm::nlm4_stats lock(const OwnerPtr& who, Range range, bool block = false) {
-    return manager_.lock({{{}, who, range, true}, block, false, 3, {}}, TimePoint{});
+    return manager_.lock({{{}, who, range, true}, block, false, 0, {}}, TimePoint{});
   }
 
   LockManager manager_{{.waiters_of_address = 2}};

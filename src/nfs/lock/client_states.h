@@ -27,6 +27,7 @@ class ClientStates {
   };
   struct Known {
     std::int32_t state = 0;          // the NSM state of its latest LOCK; 0: not told
+    TimePoint since{};               // when it came first, of what the client has
     std::optional<Restart> restart;  // the latest that its status monitor told of
   };
 
@@ -37,6 +38,14 @@ class ClientStates {
   // Null when it is not known.
   Known* find(const Client& client);
   void forget(const Client& client);
+  // Calls use(known) of each client at this address whose name `is_right`. Asks for no memory.
+  template <class IsRight, class Use>
+  void each_at(const std::string& address, IsRight is_right, Use use) {
+    const auto here = addresses_.find(address);
+    if (here == addresses_.end()) return;
+    for (auto& [name, entry] : here->second.names)
+      if (is_right(name)) use(entry.known);
+  }
   // Whether a client is known at this address whose name `is_right`.
   template <class IsRight>
   bool any_at(const std::string& address, IsRight is_right) const {

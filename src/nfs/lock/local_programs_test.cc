@@ -10,7 +10,9 @@
 #include "base/reason.h"
 #include "nfs/export/server_context.h"
 #include "nfs/lock/lock_service.h"
+#include "nfs/lock/records.h"
 #include "nfs/proto/nlm.h"
+#include "testing/nfs/lock_state.h"
 #include "testing/nfs/server_fixture.h"
 #include "testing/nfs/store_with_programs.h"
 
@@ -116,7 +118,12 @@ TEST_F(LocksAndPrograms, keep_each_other_out) {
 TEST_F(LocksAndPrograms,
        a_range_that_a_program_took_while_no_server_ran_is_not_reclaimed_and_the_log_says_so) {
   locks().of_programs.set({2, 5}, Mode::Exclusive);
-  grace_->begin(loop_.now() + 45s, true);
+  const StateDirectory former;
+  {
+    const auto opened = Records::open(former.path() + "/locks");
+    STAG_CHECK(opened.ok() && (*opened)->keep_name("former").ok() && (*opened)->add(kA).ok());
+  }
+  ASSERT_TRUE(service_->adopt(former.path(), loop_.now() + 45s).ok());
   static std::string told;
   set_trace_sink([](Reason reason, std::string_view, std::string_view detail) {
     if (reason == Reason::ReclaimRefused) told = detail;

@@ -14,16 +14,30 @@ using namespace nlm;
 // SM_NOTIFY travels by UDP and is repeated until it is answered.
 constexpr Duration kRepeatWindow = std::chrono::minutes(2);
 
+// A status monitor tells of a start for a quarter of an hour (sm-notify -m 15). News that comes
+// later with the number of the LOCKs is of another start: numbers repeat where a host begins from
+// the same image each time.
+constexpr Duration kNewsWindow = std::chrono::minutes(20);
+
+// For how long a LOCK of before a restart may still come: it lay in a connection that was not read
+// while a store did not answer.
+constexpr Duration kLateWindow = std::chrono::minutes(30);
+
 // A host names itself by its full name or by the first label of it.
 bool same_host(std::string_view a, std::string_view b) {
   if (a.size() > b.size()) std::swap(a, b);
   return b.starts_with(a) && !a.empty() && (a.size() == b.size() || b[a.size()] == '.');
 }
 
-// Whether this is the news that `known` has already; it has it from then on.
-bool is_repeated(ClientStates::Known& known, std::int32_t state, TimePoint now) {
+// Whether this is the news that `known` has already.
+bool is_told(const ClientStates::Known& known, std::int32_t state, TimePoint now) {
   const auto& told = known.restart;
-  if (told && told->state == state && now - told->when <= kRepeatWindow) return true;
+  return told && told->state == state && now - told->when <= kRepeatWindow;
+}
+
+// The same, and it has it from then on.
+bool is_repeated(ClientStates::Known& known, std::int32_t state, TimePoint now) {
+  if (is_told(known, state, now)) return true;
   known.restart = {state, now};
   return false;
 }
@@ -68,12 +82,21 @@ LockManager::Begun::~Begun() {
   manager_.under_way_.erase(place_);
 }
 
-void LockManager::withdraw(const std::string& file_handle, const Owner& owner, Range range) {
-  const std::scoped_lock lock(mutex_);
+template <class Which>
+void LockManager::withdraw_which(Which which) noexcept {
   for (LockUnderWay& one : under_way_)
-    if (range.first <= one.range.first && one.range.last <= range.last && *one.owner == owner &&
-        one.file_handle == file_handle)
-      one.withdrawn = true;
+    if (which(one)) one.withdrawn = true;
+}
+
+void LockManager::withdraw(const std::string& file_handle, const Owner& owner,
+                           std::optional<Range> range) {
+  const std::scoped_lock lock(mutex_);
+  withdraw_which([&](const LockUnderWay& one) {
+    if (one.range.has_value() != range.has_value()) return false;
+    const bool within =
+        !range || (range->first <= one.range->first && one.range->last <= range->last);
+    return within && *one.owner == owner && one.file_handle == file_handle;
+  });
 }
 
 nlm4_stats LockManager::lock(const LockArgs& args, TimePoint now) {
@@ -82,6 +105,7 @@ nlm4_stats LockManager::lock(const LockArgs& args, TimePoint now) {
   // After the grace period another client may have had the lock and released it, so a late reclaim
   // is refused; NLM has no other status for that.
   if (in_grace(now) != args.reclaim) return NLM4_DENIED_GRACE_PERIOD;
+  if (is_late(args, now)) return NLM4_DENIED;
   const bool released = release_older(args.request.owner->client, args.client_state);
   std::optional<nlm4_stats> status;
   const Notices notices = carry_out(lock, [&] { status = lock_now(args, now); });
@@ -110,9 +134,20 @@ LockManager::Notices LockManager::carry_out(std::unique_lock<std::mutex>& lock, 
   return notices;
 }
 
+// Whether it is of before a restart that its host has told of: no process of it is left.
+bool LockManager::is_late(const LockArgs& args, TimePoint now) {
+  if (args.client_state == 0) return false;
+  const ClientStates::Known* const known = states_.find(args.request.owner->client);
+  if (known == nullptr || !known->restart) return false;
+  return args.client_state < known->restart->state && now - known->restart->when <= kLateWindow;
+}
+
 // A host's first LOCK after its restart may come before its SM_NOTIFY, which then is no news. True
 // when it had anything.
 bool LockManager::release_older(const Client& client, std::int32_t state) {
+  withdraw_which([&](const LockUnderWay& one) {
+    return one.state != 0 && one.state < state && one.owner->client == client;
+  });
   const ClientStates::Known* const known = states_.find(client);
   if (known == nullptr || known->state == 0 || state <= known->state) return false;
   if (!table_.knows(client)) return false;
@@ -129,6 +164,7 @@ nlm4_stats LockManager::lock_now(const LockArgs& args, TimePoint now) {
   Blocked waits;
   if (wait) waits.emplace(Ticket{0}, args.params);
   const bool is_stranger = states_.find(client) == nullptr;
+  const bool has_some = table_.knows(client);
   ClientStates::Known& known = states_.of(client);
   take_grants();
   Befores befores = befores_without(args.request.file, *args.request.owner, args.request.range);
@@ -147,11 +183,16 @@ nlm4_stats LockManager::lock_now(const LockArgs& args, TimePoint now) {
     forget_pending(args.request.file, *args.request.owner, args.request.range, std::move(befores));
     if (args.reclaim) grace_->claimed();
   }
-  // Strangers who are refused leave nothing here.
-  if (answer.outcome == LockOutcome::Granted || answer.ticket != 0)
-    known.state = args.client_state;
-  else if (is_stranger)
+  // Strangers who are refused leave nothing here. The number of what the client has stays though a
+  // LOCK with a lower one comes late: the next one with the right number is no restart.
+  if (answer.outcome == LockOutcome::Granted || answer.ticket != 0) {
+    if (!has_some || args.client_state > known.state) {
+      known.state = args.client_state;
+      known.since = now;
+    }
+  } else if (is_stranger) {
     states_.forget(client);
+  }
   return status_of(answer.outcome);
 }
 
@@ -168,9 +209,10 @@ nlm4_stats LockManager::unlock(const FileKey& file, const Owner& owner, Range ra
   return status_of(done ? LockOutcome::Granted : LockOutcome::Full);
 }
 
-nlm4_stats LockManager::share(const FileKey& file, const Share& share, bool reclaim,
-                              TimePoint now) {
+nlm4_stats LockManager::share(const FileKey& file, const Share& share, bool reclaim, TimePoint now,
+                              const LockUnderWay* under_way) {
   std::unique_lock lock(mutex_);
+  if (under_way != nullptr && under_way->withdrawn) return NLM4_DENIED;
   if (in_grace(now) != reclaim) return NLM4_DENIED_GRACE_PERIOD;
   std::optional<nlm4_stats> status;
   const Notices notices = carry_out(lock, [&] { status = share_now(file, share); });
@@ -202,6 +244,7 @@ void LockManager::unshare(const FileKey& file, const Owner& owner) {
 
 bool LockManager::release(const Client& client) {
   std::unique_lock lock(mutex_);
+  withdraw_which([&](const LockUnderWay& one) { return one.owner->client == client; });
   // Releasing looks at all locks, which a stranger must not cause by one Call.
   if (!table_.knows(client)) return false;
   release_which([&](const Client& other) { return other == client; });
@@ -216,18 +259,38 @@ bool LockManager::restarted(const std::string& address, const std::string& name,
                             TimePoint now) {
   std::unique_lock lock(mutex_);
   take_grants();  // the news is not to be taken for old when memory runs out over it
-  std::vector<Client> gone = clients_of(address, name);
+  const auto each_named_here = [&](auto use) {
+    states_.each_at(
+        address, [&](const std::string& other) { return same_host(other, name); }, use);
+  };
+  bool told_before = false;
+  each_named_here([&](const ClientStates::Known& known) {
+    told_before = told_before || is_told(known, state, now);
+  });
+  std::vector<Client> gone = clients_of(address, name, told_before);
   for (const Client& client : gone) states_.of(client);  // asks for memory
+  const auto is_one_of = [&gone](const Client& client) {
+    return std::binary_search(gone.begin(), gone.end(), client);
+  };
+  // Also where the news is none: one that has come since is late.
+  withdraw_which([&](const LockUnderWay& one) {
+    return one.state != 0 && one.state < state && is_one_of(one.owner->client);
+  });
   std::erase_if(gone, [&](const Client& client) {
     ClientStates::Known* const known = states_.find(client);
     if (known == nullptr) return false;
-    const bool newer = state != 0 && known->state == state;
-    return newer || is_repeated(*known, state, now);
+    const bool repeated = is_repeated(*known, state, now);
+    const bool newer = state != 0 && known->state == state && now - known->since <= kNewsWindow;
+    return newer || repeated;
   });
+  // Who has nothing has restarted, too.
+  each_named_here([&](ClientStates::Known& known) { is_repeated(known, state, now); });
   // SM_NOTIFY is not authenticated: all locks are looked at only when some will be released.
   if (gone.empty()) return false;
-  release_which(
-      [&](const Client& client) { return std::binary_search(gone.begin(), gone.end(), client); });
+  withdraw_which([&](const LockUnderWay& one) {
+    return (state == 0 || one.state != state) && is_one_of(one.owner->client);
+  });
+  release_which(is_one_of);
   Notices notices = take_notices();
   lock.unlock();
   freed(nullptr);
@@ -235,15 +298,28 @@ bool LockManager::restarted(const std::string& address, const std::string& name,
   return true;
 }
 
-// The clients that restarted, in order, when a host at `address` calls itself `name`.
-std::vector<Client> LockManager::clients_of(const std::string& address,
-                                            const std::string& name) const {
-  const auto is_named = [&](const std::string& other) { return same_host(other, name); };
+// Those that have anything there, or have asked for it, in order.
+std::vector<Client> LockManager::clients_at(const std::string& address) const {
   std::vector<Client> here = table_.clients_at(address);
-  // A host with several addresses may notify from another one; an unknown address that names one of
-  // two namesakes is not believed, and one that is known by this name means itself.
+  for (const LockUnderWay& one : under_way_)
+    if (one.owner->client.address == address) here.push_back(one.owner->client);
+  std::ranges::sort(here);
+  const auto repeated = std::ranges::unique(here);
+  here.erase(repeated.begin(), repeated.end());
+  return here;
+}
+
+// The clients that restarted, in order, when a host at `address` calls itself `name`.
+// `is_repeated`: one that is known there by this name has told of this restart already.
+std::vector<Client> LockManager::clients_of(const std::string& address, const std::string& name,
+                                            bool is_repeated) const {
+  const auto is_named = [&](const std::string& other) { return same_host(other, name); };
+  std::vector<Client> here = clients_at(address);
+  // A host with several addresses may notify from another one, also from one where it had something
+  // before; an address that names one of two namesakes is not believed. Told again, and perhaps by
+  // less of its name, it means itself.
   if (here.empty()) {
-    if (states_.any_at(address, is_named)) return here;
+    if (is_repeated) return here;
     if (auto only = table_.only_client(is_named)) here.push_back(*std::move(only));
     return here;
   }
@@ -259,6 +335,7 @@ void LockManager::clear() {
   Notices dropped;
   {
     const std::scoped_lock lock(mutex_);
+    withdraw_which([](const LockUnderWay&) { return true; });
     release_which([](const Client&) { return true; });
     dropped = take_notices();
   }

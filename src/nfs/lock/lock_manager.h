@@ -35,12 +35,14 @@ struct LockParams {
   std::shared_ptr<LocalLockTable::Pin> open{};
 };
 
-// A LOCK whose file is being opened, or whose client is being recorded: nothing is locked yet.
+// A LOCK or SHARE whose file is being opened, or whose client is being recorded: nothing is locked
+// yet.
 struct LockUnderWay {
   std::string file_handle;
   OwnerPtr owner;
-  Range range;
-  bool withdrawn = false;  // the client has sent CANCEL or UNLOCK meanwhile
+  std::optional<Range> range;  // of a LOCK
+  std::int32_t state = 0;      // as LockArgs::client_state
+  bool withdrawn = false;      // by CANCEL, UNLOCK or UNSHARE, or its client has lost all it has
 };
 
 struct LockArgs {
@@ -87,7 +89,13 @@ class LockManager {
   // Set before the first request.
   void share_grace(std::shared_ptr<state::GracePeriod> grace) { grace_ = std::move(grace); }
   // NLM has no RECLAIM_COMPLETE, so the grace period runs its full time.
-  void begin_grace(TimePoint end) { grace_->begin(end, true); }
+  void begin_grace(TimePoint end) {
+    grace_->begin(end, true);
+    if (on_grace_) on_grace_();
+  }
+  // Called on any thread when it has begun a grace period: from now on in_grace(now) is to be asked
+  // again and again. Set before the first request.
+  void on_grace(UniqueFunction<void()> callback) { on_grace_ = std::move(callback); }
   bool in_grace() const { return grace_->active(); }
   // The same, and ends it where it is due.
   bool in_grace(TimePoint now) const { return grace_->active(now); }
@@ -98,7 +106,7 @@ class LockManager {
     std::optional<Held> holder;  // with NLM4_DENIED
   };
   Tested test(const LockRequest& request, TimePoint now) const;
-  // Stands from the arrival of a LOCK until lock() has ended.
+  // Stands from the arrival of a LOCK or SHARE until lock() or share() has ended.
   class Begun {
    public:
     Begun(LockManager& manager, LockUnderWay lock);
@@ -112,19 +120,21 @@ class LockManager {
     std::list<LockUnderWay>::iterator place_;
   };
   // Comes before cancel() and unlock(): the owner's LOCKs of this range, or of parts of it, that
-  // have begun are denied.
-  void withdraw(const std::string& file_handle, const Owner& owner, Range range);
+  // have begun are denied. nullopt: before unshare(), of its SHAREs.
+  void withdraw(const std::string& file_handle, const Owner& owner, std::optional<Range> range);
   nlm::nlm4_stats lock(const LockArgs& args, TimePoint now);
   nlm::nlm4_stats cancel(const LockRequest& request);
   nlm::nlm4_stats unlock(const FileKey& file, const Owner& owner, Range range);
-  nlm::nlm4_stats share(const FileKey& file, const Share& share, bool reclaim, TimePoint now);
+  nlm::nlm4_stats share(const FileKey& file, const Share& share, bool reclaim, TimePoint now,
+                        const LockUnderWay* under_way = nullptr);
   void unshare(const FileKey& file, const Owner& owner);
 
   // NLM_FREE_ALL, or an administrator: the client has lost its locks. False when it had nothing.
   bool release(const Client& client);
   // SM_NOTIFY of a host that restarted; true when locks were released. The address identifies the
   // host; the name only distinguishes hosts that share an address. Locks taken since the restart
-  // (with the same state number) stay, and a repeated notification releases nothing.
+  // (with the same state number, first seen not long before) stay, and a repeated notification
+  // releases nothing. What is under way since before the restart is denied.
   bool restarted(const std::string& address, const std::string& name, std::int32_t state,
                  TimePoint now);
   // Releases everything, as a restart of this host would (SM_SIMU_CRASH).
@@ -169,6 +179,7 @@ class LockManager {
   // The pending grants of one file, by owner, so that an operation looks at its own owner's only.
   using Grants = std::multimap<OwnerPtr, Ticket, ByOwner>;
   nlm::nlm4_stats lock_now(const LockArgs& args, TimePoint now);
+  bool is_late(const LockArgs& args, TimePoint now);
   bool release_older(const Client& client, std::int32_t state);
   // As in PendingGrant.
   struct Offers {
@@ -187,8 +198,12 @@ class LockManager {
   Befores befores_without(const FileKey& file, const Owner& owner, Which which);
   Befores befores_without(const FileKey& file, const Owner& owner, Range range);
   void forget_pending(const FileKey& file, const Owner& owner, Range range, Befores befores);
+  template <class Which>
+  void withdraw_which(Which which) noexcept;
   void release_which(const LockTable::Which& which);
-  std::vector<Client> clients_of(const std::string& address, const std::string& name) const;
+  std::vector<Client> clients_at(const std::string& address) const;
+  std::vector<Client> clients_of(const std::string& address, const std::string& name,
+                                 bool is_repeated) const;
   // What is reported to others once the mutex is free.
   struct Notices {
     std::list<GrantNotice> grants;
@@ -220,6 +235,7 @@ class LockManager {
   std::unordered_map<FileKey, Grants, FileKeyHash> pending_in_;
   ClientStates states_;
   OnGrant on_grant_;
+  UniqueFunction<void()> on_grace_;
   std::list<GrantNotice> undelivered_;       // for want of memory
   std::unique_ptr<Sharing> sharing_;         // null: NFSv4 is not served
   std::unique_ptr<LocalPrograms> programs_;  // may be null

@@ -19,7 +19,7 @@ TEST(LockManagerAlone, grants_nothing_that_was_taken_back_before_it_was_locked) 
   const auto owner = std::make_shared<Owner>(Owner{{"192.0.2.1", "name"}, "oh", 1});
   const auto other = std::make_shared<Owner>(Owner{{"192.0.2.1", "name"}, "oh", 2});
   const auto status = [&](Range withdrawn, const std::string& file, const Owner& by) {
-    const LockManager::Begun begun(manager, {"handle", owner, {10, 19}});
+    const LockManager::Begun begun(manager, {"handle", owner, Range{10, 19}});
     manager.withdraw(file, by, withdrawn);
     const nlm4_stats stat =
         manager.lock({{{}, owner, {10, 19}, true}, false, false, 0, {}, begun.get()}, TimePoint{});
@@ -118,6 +118,71 @@ TEST_F(LockManagerAmongHosts, forgets_nothing_of_a_restart_for_another_hosts_man
     manager_->restarted("192.0.2.1", "name", 7, now_);
     EXPECT_EQ(manager_->held(file(-2)).size(), 1u) << names;
   }
+}
+
+TEST_F(LockManagerAmongHosts, takes_no_late_LOCK_for_the_number_that_its_host_has) {
+  begin();
+  ASSERT_EQ(lock(1, victim_, {0, 9}, 7), NLM4_GRANTED);
+  ASSERT_EQ(lock(2, victim_, {0, 9}, 5), NLM4_GRANTED);
+  ASSERT_EQ(lock(3, victim_, {0, 9}, 7), NLM4_GRANTED);
+  EXPECT_EQ(manager_->held(file(1)).size(), 1u);
+  ASSERT_TRUE(manager_->release(victim_->client));
+  ASSERT_EQ(lock(1, victim_, {0, 9}, 3), NLM4_GRANTED);
+  ASSERT_EQ(lock(2, victim_, {0, 9}, 5), NLM4_GRANTED);
+  EXPECT_TRUE(manager_->held(file(1)).empty()) << "it had nothing, and may have begun anew";
+}
+
+// A host that begins from the same image each time counts its starts alike.
+TEST_F(LockManagerAmongHosts, takes_news_with_the_number_of_LOCKs_for_late_for_twenty_minutes) {
+  using namespace std::chrono_literals;
+  for (const bool is_of_another_start : {false, true}) {
+    begin();
+    ASSERT_EQ(lock(1, victim_, {0, 9}, 7), NLM4_GRANTED);
+    ASSERT_EQ(unlock(1, victim_, {}), NLM4_GRANTED);
+    now_ += 24h;
+    ASSERT_EQ(lock(1, victim_, {0, 9}, 7), NLM4_GRANTED) << "perhaps of a new start";
+    now_ += 20min;
+    ASSERT_EQ(lock(2, victim_, {0, 9}, 7), NLM4_GRANTED);
+    if (is_of_another_start) now_ += 1s;
+    EXPECT_EQ(manager_->restarted("192.0.2.1", "name", 7, now_), is_of_another_start);
+    EXPECT_EQ(manager_->size(), is_of_another_start ? 0u : 2u);
+  }
+}
+
+TEST_F(LockManagerAmongHosts, denies_what_comes_late_for_half_an_hour_after_news_of_a_restart) {
+  using namespace std::chrono_literals;
+  begin();
+  ASSERT_EQ(lock(1, victim_, {0, 9}, 5), NLM4_GRANTED);
+  ASSERT_TRUE(manager_->restarted("192.0.2.1", "name", 7, now_));
+  EXPECT_EQ(lock(1, victim_, {0, 9}, 5), NLM4_DENIED);
+  EXPECT_EQ(lock(1, victim_, {0, 9}, 0), NLM4_GRANTED) << "it tells no number";
+  EXPECT_EQ(lock(1, victim_, {0, 9}, 7), NLM4_GRANTED);
+  now_ += 30min;
+  EXPECT_EQ(lock(1, victim_, {0, 9}, 5), NLM4_DENIED);
+  now_ += 1s;
+  EXPECT_EQ(lock(1, victim_, {0, 9}, 5), NLM4_GRANTED) << "its host was installed anew";
+}
+
+TEST_F(LockManagerAmongHosts, denies_what_is_under_way_since_before_a_restart) {
+  begin();
+  const auto locked = [&](std::int32_t state, auto meanwhile) {
+    const LockManager::Begun begun(*manager_, {"handle", victim_, Range{0, 9}, state});
+    meanwhile();
+    return manager_->lock({{file(1), victim_, {0, 9}, true}, false, false, state, {}, begun.get()},
+                          now_);
+  };
+  const auto tell = [&](const char* name, std::int32_t state) {
+    return [this, name, state] { manager_->restarted("192.0.2.1", name, state, now_); };
+  };
+  EXPECT_EQ(locked(5, tell("name", 7)), NLM4_DENIED);
+  EXPECT_EQ(locked(5, tell("name", 7)), NLM4_DENIED) << "told twice";
+  EXPECT_EQ(locked(7, tell("name", 7)), NLM4_GRANTED) << "of after the restart";
+  EXPECT_EQ(locked(0, tell("name", 7)), NLM4_GRANTED) << "told before it came";
+  EXPECT_EQ(locked(0, tell("name", 9)), NLM4_DENIED);
+  EXPECT_EQ(locked(9, [&] { lock(2, victim_, {0, 9}, 11); }), NLM4_DENIED) << "before SM_NOTIFY";
+  EXPECT_EQ(locked(11, [&] { manager_->release(victim_->client); }), NLM4_DENIED);
+  EXPECT_EQ(locked(11, [&] { manager_->clear(); }), NLM4_DENIED);
+  EXPECT_EQ(locked(11, [&] { manager_->release(other_->client); }), NLM4_GRANTED);
 }
 
 TEST_F(LockManagerAmongHosts, forgets_nothing_of_a_restart_for_names_that_are_refused) {

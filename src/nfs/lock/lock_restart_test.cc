@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <string>
 
 #include "base/reason.h"
 #include "nfs/lock/records.h"
@@ -30,6 +31,57 @@ TEST_F(Locks, are_only_reclaimed_in_the_grace_period_after_a_restart) {
   EXPECT_EQ(lock(kB, 5, 5), NLM4_GRANTED);
   EXPECT_EQ(lock(kB, 0, 10), NLM4_DENIED);
   EXPECT_EQ(lock(kC, 20, 1, false, true, true), NLM4_DENIED_GRACE_PERIOD) << "too late";
+}
+
+TEST_F(Locks, are_given_in_a_grace_period_to_no_host_that_had_none) {
+  static std::string why;
+  set_trace_sink([](Reason reason, std::string_view, std::string_view detail) {
+    if (reason == Reason::ReclaimRefused) why = detail;
+  });
+  ASSERT_EQ(lock(kA, 0, 10), NLM4_GRANTED);
+  restart();
+  EXPECT_EQ(lock(kC, 0, 10, false, true, true), NLM4_DENIED);
+  set_trace_sink(nullptr);
+  EXPECT_NE(why.find("bytes 0 to 9, of a host that had none"), std::string::npos) << why;
+  const nlm_shareargs share{object("s"), {"c", handle(), object("c"), fsm_DRW, fsa_RW}, true};
+  EXPECT_EQ(ask<NLMPROC4_SHARE>(share).stat, NLM4_DENIED);
+  EXPECT_FALSE(std::filesystem::exists(directory_.hosts() + "/" + kC)) << "nor the next time";
+  EXPECT_EQ(lock(kA, 0, 10, false, true, true), NLM4_GRANTED);
+}
+
+// RFC 8881 8.4.3 names this one of version 4.
+TEST_F(Locks, are_not_reclaimed_by_a_host_that_has_missed_a_grace_period_before) {
+  ASSERT_EQ(lock(kA, 0, 10), NLM4_GRANTED);
+  host(kA).up = false;
+  restart();
+  loop_.pass(50s);
+  ASSERT_EQ(lock(kB, 0, 10), NLM4_GRANTED);
+  ASSERT_EQ(unlock(kB, 0, 10), NLM4_GRANTED);
+  loop_.pass(5min);
+  for (std::size_t i = 0; i < 2; ++i) {
+    restart();
+    host(kA).up = true;
+    loop_.pass(20s);
+    EXPECT_EQ(host(kA).notified.size(), 1u + i) << "it learns of its loss";
+    EXPECT_EQ(lock(kA, 0, 10, false, true, true), NLM4_DENIED) << i;
+    EXPECT_EQ(lock(kA, 20, 10), NLM4_DENIED_GRACE_PERIOD) << "which is no lock anew";
+  }
+  loop_.pass(30s);
+  ASSERT_EQ(lock(kA, 0, 10), NLM4_GRANTED);
+  restart();
+  EXPECT_EQ(lock(kA, 0, 10, false, true, true), NLM4_GRANTED);
+}
+
+TEST_F(Locks, are_nobody_elses_until_it_is_written_who_has_missed_the_grace_period) {
+  ASSERT_EQ(lock(kA, 0, 10), NLM4_GRANTED);
+  restart();
+  const std::string there = directory_.path() + "/locks", away = directory_.path() + "/away";
+  std::filesystem::rename(there, away);
+  loop_.pass(50s);
+  EXPECT_EQ(lock(kB, 0, 10), NLM4_DENIED_GRACE_PERIOD);
+  std::filesystem::rename(away, there);
+  loop_.pass(5s);
+  EXPECT_EQ(lock(kB, 0, 10), NLM4_GRANTED);
 }
 
 Task<void> keep_status(rpc::Channel& channel, rpc::Credentials credentials, nlm4_lockargs args,
@@ -117,6 +169,32 @@ TEST_F(HostsToBeTold, have_their_time_where_they_are_adopted_while_others_are_gi
   EXPECT_TRUE(is_recorded(kC));
   loop_.pass(2min);
   for (const char* const dead : {kA, kB, kC}) EXPECT_FALSE(is_recorded(dead)) << dead;
+}
+
+TEST_F(HostsToBeTold, miss_no_grace_period_that_is_made_longer_while_its_end_is_written) {
+  lock(kA);
+  crash();
+  const auto worker = std::make_shared<stag::testing::HeldExecutor>(true);
+  worker_ = worker;
+  begin();
+  loop_.pass(40s);
+  worker->at_once = false;
+  loop_.pass(6s);
+  ASSERT_EQ(worker->held.size(), 1u);
+  EXPECT_EQ(lock(kB), NLM4_DENIED_GRACE_PERIOD);
+  const StateDirectory lost;
+  {
+    const auto opened = Records::open(lost.path() + "/locks");
+    STAG_CHECK(opened.ok() && (*opened)->keep_name("lost").ok() && (*opened)->add(kB).ok());
+  }
+  ASSERT_TRUE(service_->adopt(lost.path(), loop_.now() + 45s).ok());
+  worker->at_once = true;
+  worker->run_all();
+  EXPECT_EQ(ask<NLMPROC4_LOCK>({object("c"), false, true, lock_of(kA), true, 0}), NLM4_GRANTED);
+  loop_.pass(46s);
+  EXPECT_EQ(ask<NLMPROC4_LOCK>({object("c"), false, true, lock_of(kB), true, 0}),
+            NLM4_DENIED_GRACE_PERIOD);
+  EXPECT_EQ(lock(kB), NLM4_DENIED) << "it is over";
 }
 
 TEST_F(Locks, need_no_grace_period_when_nobody_had_any) {

@@ -16,7 +16,8 @@ namespace stag::nfs::lock {
 
 namespace {
 
-// In front of a line of the log.
+// In front of lines of the log.
+constexpr std::string_view kGracePeriod = "grace period";
 constexpr std::string_view kUpkeep = "records of hosts with locks";
 
 // Tries again what programs of this host were in the way of, with growing pauses. On its loop, but
@@ -71,10 +72,21 @@ bool remove_unneeded(NlmContext& context, std::uint64_t until) noexcept try {
   return false;
 }
 
+// False: the grace period goes on, and it is tried again.
+bool cut_off(NlmContext& context, std::uint64_t number) noexcept try {
+  const auto kept =
+      context.records.cut_off([&] { return context.manager.grace().finishing(number); });
+  if (!kept) trace(Reason::LockClientUnrecorded, kGracePeriod, kept.error().message);
+  return kept.ok();
+} catch (const std::bad_alloc&) {
+  trace_exception(Reason::TaskFailed, kUpkeep);
+  return false;
+}
+
 // Drops the records of hosts without locks, so that a crash makes nobody wait for them. Not when a
-// lock is released: the disk would be written to as often as a client likes. And does what there
-// was no memory for: gives back what is kept from programs of this host, and what others wait for,
-// and tells who is to be told of a restart.
+// lock is released: the disk would be written to as often as a client likes. Writes at the end of a
+// grace period who has missed it. And does what there was no memory for: gives back what is kept
+// from programs of this host, and what others wait for, and tells who is to be told of a restart.
 class Upkeep : public std::enable_shared_from_this<Upkeep> {
  public:
   Upkeep(NlmContext& context, Loop& loop) : context_(context), loop_(loop) {}
@@ -87,11 +99,58 @@ class Upkeep : public std::enable_shared_from_this<Upkeep> {
   Task<void> stop() {
     stopped_ = true;
     timer_ = {};
+    watch_ = {};
     co_await tasks_.join();
+  }
+  // Any thread. Asks until a grace period is over whether it is: somebody may wait for that.
+  void watch() {
+    loop_.post([weak = weak_from_this()] {
+      if (const auto still = weak.lock()) still->arm_watch();
+    });
+  }
+  // Any thread, perhaps with locks of the caller held: the grace period of this number is due.
+  void finish(std::uint64_t number, TimePoint now) {
+    state::GracePeriod& grace = context_.manager.grace();
+    if (!context_.records.any_may_reclaim()) return grace.finish(number, now);
+    try {
+      loop_.post([weak = weak_from_this(), number] {
+        if (const auto still = weak.lock()) still->finish_on_loop(number);
+      });
+    } catch (const std::bad_alloc&) {
+      grace.put_off(number, now + kWatch);
+    }
   }
 
  private:
   static constexpr Duration kPeriod = std::chrono::minutes(1);
+  static constexpr Duration kWatch = std::chrono::seconds(1);
+  // As of version 4, so that the log has not too many lines.
+  static constexpr Duration kAgain = std::chrono::seconds(5);
+
+  void arm_watch() {
+    if (stopped_ || !context_.manager.in_grace(loop_.now())) return;
+    watch_ = loop_.after(kWatch, [this] { arm_watch(); });
+  }
+  void finish_on_loop(std::uint64_t number) {
+    try {
+      if (!stopped_) tasks_.add(write_and_finish(number));
+    } catch (const std::bad_alloc&) {
+      context_.manager.grace().put_off(number, loop_.now() + kWatch);
+    }
+  }
+  Task<void> write_and_finish(std::uint64_t number) {
+    bool written = false;
+    try {
+      written = co_await offloaded_to(
+          context_.records.worker(), this, loop_, [&] { return cut_off(context_, number); }, false);
+    } catch (const std::bad_alloc&) {  // there may be some when it is tried again
+    }
+    state::GracePeriod& grace = context_.manager.grace();
+    if (written)
+      grace.finish(number, loop_.now());
+    else
+      grace.put_off(number, loop_.now() + kAgain);
+  }
 
   void arm() {
     if (!stopped_)
@@ -121,7 +180,7 @@ class Upkeep : public std::enable_shared_from_this<Upkeep> {
 
   NlmContext& context_;
   Loop& loop_;
-  Timer timer_;
+  Timer timer_, watch_;
   bool stopped_ = false;
   TaskGroup tasks_;
 };
@@ -165,6 +224,13 @@ Result<std::unique_ptr<LockService>, StateError> LockService::open(
   if (server.gate->files() != nullptr) made.manager.share_with(*server.gate);
   made.manager.share_with_programs(*server.local_locks, [&made] { made.retries.met(); });
   if (options.grace_period != nullptr) made.manager.share_grace(options.grace_period);
+  const auto weak = std::weak_ptr(made.upkeep);
+  made.manager.on_grace([weak] {
+    if (const auto upkeep = weak.lock()) upkeep->watch();
+  });
+  made.manager.grace().finish_first_by([weak](std::uint64_t number, TimePoint now) {
+    if (const auto upkeep = weak.lock()) upkeep->finish(number, now);
+  });
   if (made.records->any_unnotified()) made.manager.begin_grace(loop.now() + made.grace);
   return std::unique_ptr<LockService>(new LockService(std::move(parts)));
 }

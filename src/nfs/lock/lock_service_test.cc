@@ -498,6 +498,7 @@ TEST_F(Locks, are_released_when_SM_NOTIFY_tells_that_their_host_restarted) {
   EXPECT_EQ(service_->size(), 3u) << "the lock is from after the restart the news is of";
   notify(kA, "host-192.0.2.1", 7);
   EXPECT_EQ(service_->size(), 2u);
+  state_ = 0;
   ASSERT_EQ(lock(kA, 6, 1), NLM4_GRANTED);
   notify(kA, "host-192.0.2.1", 7);
   EXPECT_EQ(service_->size(), 3u) << "the same news twice";
@@ -512,8 +513,8 @@ TEST_F(Locks, are_released_after_a_hosts_restart_though_it_locks_before_its_SM_N
   notify(kA, "host-192.0.2.1", 3);
   EXPECT_EQ(test(kC, 20, 1).test_stat.stat, NLM4_DENIED) << "it is from after the restart";
   state_ = 1;
-  ASSERT_EQ(lock(kA, 40, 10), NLM4_GRANTED);
-  EXPECT_EQ(test(kC, 20, 1).test_stat.stat, NLM4_DENIED) << "a LOCK that was late is no restart";
+  EXPECT_EQ(lock(kA, 40, 10), NLM4_DENIED) << "it is late: nobody would give it back";
+  EXPECT_EQ(test(kC, 20, 1).test_stat.stat, NLM4_DENIED) << "and no restart";
 }
 
 TEST_F(Locks, are_not_released_by_the_word_of_a_stranger) {
@@ -536,6 +537,26 @@ TEST_F(Locks,
   notify(kB, "node.b.org", 3);
   notify(kB, "node", 3);
   EXPECT_EQ(test(kC, 10, 5).test_stat.stat, NLM4_GRANTED);
+  EXPECT_EQ(test(kC, 0, 5).test_stat.stat, NLM4_DENIED) << "of the one that has not restarted";
+}
+
+TEST_F(Locks, are_released_when_their_host_comes_back_at_an_address_that_it_had_before) {
+  ASSERT_EQ(lock_as("laptop.example.org", kA, 0), NLM4_GRANTED);
+  from(kA);
+  ask<NLMPROC4_UNLOCK>({object("c"), {"laptop.example.org", handle(), object("a"), 1, 0, 5}});
+  loop_.pass(24h);
+  ASSERT_EQ(lock_as("laptop.example.org", kB, 0), NLM4_GRANTED);
+  notify(kA, "laptop.example.org", 7);
+  EXPECT_EQ(test(kC, 0, 5).test_stat.stat, NLM4_GRANTED);
+}
+
+TEST_F(Locks, stay_with_a_namesake_when_a_host_that_had_unlocked_says_twice_that_it_restarted) {
+  ASSERT_EQ(lock_as("node.a.org", kA, 0), NLM4_GRANTED);
+  ASSERT_EQ(lock_as("node.b.org", kB, 10), NLM4_GRANTED);
+  from(kB);
+  ask<NLMPROC4_UNLOCK>({object("c"), {"node.b.org", handle(), object("a"), 1, 10, 5}});
+  notify(kB, "node.b.org", 3);
+  notify(kB, "node", 3);
   EXPECT_EQ(test(kC, 0, 5).test_stat.stat, NLM4_DENIED) << "of the one that has not restarted";
 }
 

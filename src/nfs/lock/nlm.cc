@@ -157,12 +157,24 @@ void note_refused(const NlmContext& context, const rpc::CallContext& call, Reaso
 // The holder now is a program of this machine that was faster (decision 0043), or a client of a
 // gateway that adopted this host; the requesting client is told, but may not say so.
 void note_refused_reclaim(const NlmContext& context, const rpc::CallContext& call,
-                          const LockRequest& request) noexcept {
+                          const LockRequest& request, const char* why = "") noexcept {
   note_refused(context, call, Reason::ReclaimRefused, request.file, *request.owner, [&] {
     const bool to_the_end = request.range.last == state::Range::kEnd;
     return ": a lock of bytes " + std::to_string(request.range.first) + " to " +
-           (to_the_end ? "the end" : std::to_string(request.range.last));
+           (to_the_end ? "the end" : std::to_string(request.range.last)) + why;
   });
+}
+
+constexpr const char* kHadNone =
+    ", of a host that had none when the server ended, or missed a grace period";
+
+// In a grace period those alone get anything who had it before. Asked before a host is recorded:
+// one that may not reclaim could do so after the next restart.
+std::optional<nlm4_stats> out_of_turn(NlmContext& context, const rpc::CallContext& call,
+                                      bool claims) {
+  if (context.manager.in_grace(call.loop().now()) != claims) return nlm::NLM4_DENIED_GRACE_PERIOD;
+  if (claims && !context.records.reclaims(call.origin().peer.host)) return nlm::NLM4_DENIED;
+  return std::nullopt;
 }
 
 // As it is: the manager has refused it for want of room.
@@ -225,13 +237,17 @@ Task<nlm4_stats> lock_status(NlmContext& context, rpc::CallContext& call, const 
   const Key named = key_to_unlock(context, args.alock.fh);
   const auto begun = request_of(call, named, args.alock, args.exclusive);
   if (!begun) co_return begun.error();
-  const LockManager::Begun under_way(context.manager,
-                                     {string_of(args.alock.fh), begun->owner, begun->range});
+  const LockManager::Begun under_way(
+      context.manager, {string_of(args.alock.fh), begun->owner, begun->range, args.state});
   const HostReclaim reclaim(context, call, args.reclaim);
   Opened opened;
   const Key key = co_await key_to_lock(context, call, args.alock.fh, &opened);
   if (!key) co_return reclaim.ended(key.error());
   const LockRequest request{*key, begun->owner, begun->range, begun->exclusive};
+  if (const auto status = out_of_turn(context, call, args.reclaim)) {
+    if (status == nlm::NLM4_DENIED) note_refused_reclaim(context, call, request, kHadNone);
+    co_return *status;
+  }
   if (mode != LockMode::Unmonitored) {
     const Records::Hold hold = co_await recorded(context, call);
     if (!hold) co_return nlm::NLM4_DENIED_NOLOCKS;
@@ -340,14 +356,23 @@ Task<xdr::Void> grant_answered(NlmContext& context, rpc::CallContext& call, type
 
 Task<nlm4_stats> share_status(NlmContext& context, rpc::CallContext& call,
                               const nlm::nlm_shareargs& args) {
+  const OwnerPtr owner = owner_of(call, args.share.caller_name, args.share.oh, 0);
+  const LockManager::Begun under_way(context.manager,
+                                     {string_of(args.share.fh), owner, std::nullopt});
   const HostReclaim reclaim(context, call, args.reclaim);
   const Key key = co_await key_to_lock(context, call, args.share.fh);
   if (!key) co_return reclaim.ended(key.error());
-  const OwnerPtr owner = owner_of(call, args.share.caller_name, args.share.oh, 0);
   const Share wanted{owner, static_cast<std::uint32_t>(args.share.mode),
                      static_cast<std::uint32_t>(args.share.access)};
-  co_return noted(context, call, *key, *owner,
-                  context.manager.share(*key, wanted, args.reclaim, call.loop().now()));
+  if (const auto status = out_of_turn(context, call, args.reclaim)) {
+    if (status == nlm::NLM4_DENIED)
+      note_refused(context, call, Reason::ReclaimRefused, *key, *owner,
+                   [] { return std::string(": a share") + kHadNone; });
+    co_return *status;
+  }
+  co_return noted(
+      context, call, *key, *owner,
+      context.manager.share(*key, wanted, args.reclaim, call.loop().now(), under_way.get()));
 }
 
 template <class V>
@@ -367,6 +392,7 @@ Task<typename V::ShareRes> unshare(NlmContext& context, rpc::CallContext& call,
   res.cookie = own(args.cookie);
   const Key key = key_to_unlock(context, args.share.fh);
   const OwnerPtr owner = owner_of(call, args.share.caller_name, args.share.oh, 0);
+  context.manager.withdraw(string_of(args.share.fh), *owner, std::nullopt);
   if (key)
     in_each_store(context, *key,
                   [&](const FileKey& file) { context.manager.unshare(file, *owner); });

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <fstream>
 #include <limits>
+#include <optional>
 
 namespace stag::nfs::lock {
 
@@ -45,6 +47,20 @@ Result<std::vector<std::string>, StateError> addresses_in(const std::string& hos
   return addresses;
 }
 
+constexpr const char* kMissed = "missed";
+
+Result<std::set<std::string>, StateError> missed_in(const std::string& directory) {
+  std::set<std::string> missed;
+  const std::string path = directory + "/" + kMissed;
+  std::error_code error;
+  if (!std::filesystem::exists(path, error) && !error) return missed;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);)
+    if (is_file_name(line)) missed.insert(line);
+  if (!file.eof()) return Failure{StateError{"cannot read " + path}};
+  return missed;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Records>, StateError> Records::open(const std::string& directory,
@@ -78,12 +94,16 @@ Result<Ok, StateError> Records::count_restart(std::int32_t above) {
 }
 
 Result<Ok, StateError> Records::read_hosts() {
+  auto missed = missed_in(directory_);
+  if (!missed) return Failure{missed.error()};
+  missed_ = *std::move(missed);
   auto addresses = addresses_in(hosts());
   if (!addresses) return Failure{addresses.error()};
   for (const std::string& address : *addresses) {
     const auto content = read_small_file(hosts() + "/" + address);
     if (!content) return Failure{content.error()};
     unnotified_[address] = name_in(content->value_or(""));
+    if (!missed_.contains(address)) may_reclaim_[address] = false;
   }
   return Ok{};
 }
@@ -121,6 +141,9 @@ Result<Records::Lost, StateError> Records::read_ended(const std::string& directo
   auto addresses = addresses_in(directory + "/hosts");
   if (!addresses) return Failure{addresses.error()};
   lost.hosts = *std::move(addresses);
+  auto missed = missed_in(directory);
+  if (!missed) return Failure{missed.error()};
+  lost.missed = *std::move(missed);
   return lost;
 }
 
@@ -134,11 +157,18 @@ Result<Ok, StateError> Records::adopt(const Lost& lost) {
       return Failure{StateError{"too many clients hold locks"}};
   }
   if (auto counted = count_restart(lost.state); !counted) return counted;
+  // First: nobody is to be adopted, and to be known not to have missed anything, by a crash.
+  std::set<std::string> missed = missed_;
+  for (const std::string& address : lost.hosts)
+    if (lost.missed.contains(address)) missed.insert(address);
+  if (missed != missed_)
+    if (auto kept = change_missed(std::move(missed)); !kept) return kept;
   for (const std::string& address : lost.hosts) {
     if (!directory_.empty())
       if (auto kept = replace_file(hosts(), address, lost.name + "\n"); !kept) return kept;
     const std::scoped_lock lock(mutex_);
     unnotified_[address] = lost.name;
+    if (!missed_.contains(address)) may_reclaim_.try_emplace(address, false);
     if (const auto found = added_.find(address); found != added_.end())
       found->second.former_name = lost.name;
   }
@@ -192,13 +222,67 @@ bool Records::was_notified(const std::string& address) const {
 }
 
 bool Records::may_reclaim(const std::string& address) const {
-  return is_unnotified(address) || was_notified(address);
+  const std::scoped_lock lock(mutex_);
+  return may_reclaim_.contains(address);
+}
+
+bool Records::reclaims(const std::string& address) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = may_reclaim_.find(address);
+  if (found == may_reclaim_.end()) return false;
+  found->second = true;
+  return true;
+}
+
+bool Records::any_may_reclaim() const {
+  const std::scoped_lock lock(mutex_);
+  return !may_reclaim_.empty();
+}
+
+// With disk_ held, not mutex_.
+Result<Ok, StateError> Records::write_missed(const std::set<std::string>& missed) const {
+  if (directory_.empty()) return Ok{};
+  std::string lines;
+  for (const std::string& address : missed) lines += address + "\n";
+  return replace_file(directory_, kMissed, lines);
+}
+
+// With disk_ held, not mutex_.
+Result<Ok, StateError> Records::change_missed(std::set<std::string> missed) {
+  if (auto kept = write_missed(missed); !kept) return kept;
+  const std::scoped_lock lock(mutex_);
+  missed_ = std::move(missed);
+  return Ok{};
+}
+
+// Written once more where somebody has begun to reclaim meanwhile.
+Result<Ok, StateError> Records::cut_off(const std::function<bool()>& is_due) {
+  const std::scoped_lock disk(disk_);
+  if (!is_due()) return Ok{};
+  for (std::optional<std::set<std::string>> written;;) {
+    std::set<std::string> missed = missed_;
+    {
+      const std::scoped_lock lock(mutex_);
+      for (const auto& [address, has_begun] : may_reclaim_)
+        if (!has_begun) missed.insert(address);
+      std::erase_if(missed, [this](const std::string& address) {
+        return !unnotified_.contains(address) && !added_.contains(address);
+      });
+      if (written == missed) {
+        missed_ = std::move(missed);
+        may_reclaim_.clear();
+        return Ok{};
+      }
+    }
+    if (auto kept = write_missed(missed); !kept) return kept;
+    written = std::move(missed);
+  }
 }
 
 Records::Hold Records::hold(const std::string& address) {
   const std::scoped_lock lock(mutex_);
   const auto found = added_.find(address);
-  if (found == added_.end()) return {};
+  if (found == added_.end() || missed_.contains(address)) return {};
   found->second.last = ++uses_;
   ++found->second.holds;
   return {*this, address};
@@ -274,18 +358,24 @@ Result<Ok, StateError> Records::remove_dropped() {
 
 Result<Ok, StateError> Records::add(const std::string& address, const InUse& in_use) {
   const std::scoped_lock disk(disk_);
-  bool there = false;
+  bool is_added = false, there = false;
+  std::set<std::string> missed = missed_;
+  const bool has_missed = missed.erase(address) != 0;
   {
     const std::scoped_lock lock(mutex_);
-    if (added_.contains(address)) return Ok{};
-    there = unnotified_.contains(address);
+    is_added = added_.contains(address);
+    if (is_added && !has_missed) return Ok{};
+    there = is_added || unnotified_.contains(address);
   }
   if (!directory_.empty() && !is_file_name(address))
     return Failure{StateError{"no name for a file: " + address}};
-  if (auto made = make_room(in_use); !made) return made;
+  if (!is_added)
+    if (auto made = make_room(in_use); !made) return made;
   if (!there && !directory_.empty()) {
     if (auto kept = replace_file(hosts(), address, ""); !kept) return Failure{kept.error()};
   }
+  if (has_missed)
+    if (auto kept = change_missed(std::move(missed)); !kept) return kept;
   const std::scoped_lock lock(mutex_);
   Entry& entry = added_[address];
   entry.last = ++uses_;
@@ -322,8 +412,11 @@ Result<Ok, StateError> Records::restart() {
   const std::scoped_lock disk(disk_);
   if (auto counted = count_restart(); !counted) return counted;
   const std::scoped_lock lock(mutex_);
-  for (auto& [address, entry] : std::exchange(added_, {}))
+  for (auto& [address, has_begun] : may_reclaim_) has_begun = false;
+  for (auto& [address, entry] : std::exchange(added_, {})) {
     unnotified_.insert_or_assign(address, std::move(entry.former_name));
+    if (!missed_.contains(address)) may_reclaim_[address] = false;
+  }
   return Ok{};
 }
 

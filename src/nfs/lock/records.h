@@ -8,8 +8,17 @@
 // server's name, since it is the one that the client's monitor knows. It goes some time after the
 // client's last lock, or at an orderly end of the server (remove_unneeded()): for whom it is there,
 // everybody waits after a restart. A client that was told of a restart and has not reclaimed yet
-// keeps it, since the server may restart again before it does. Methods marked blocking touch the
-// disk, and are called by worker(); all may be called from any thread.
+// keeps it, since the server may restart again before it does.
+//
+// `missed` names, one in a line, the clients that could have reclaimed in a grace period and did
+// not until it ended: others may have had since what they held (decision 0088). They are told of
+// the next restart, too, and reclaim nothing until they have locked something anew. Earlier
+// versions wrote no such file, and nothing else that tells who missed what: all hosts that they
+// have left may reclaim, for to refuse them would take the locks of all at each upgrade. They do
+// not read it, and tell and wait for the same hosts as ever.
+//
+// Methods marked blocking touch the disk, and are called by worker(); all may be called from any
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +26,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,6 +50,7 @@ class Records {
     std::string name;
     std::int32_t state = 0;
     std::vector<std::string> hosts;  // none where the server did not write down its name
+    std::set<std::string> missed;    // of these, and of others
   };
   // Blocking.
   static Result<Lost, StateError> read_ended(const std::string& directory);
@@ -62,8 +73,16 @@ class Records {
   bool has(const std::string& address) const;
   // Whether this host was notified, and so may be about to reclaim its locks.
   bool was_notified(const std::string& address) const;
-  // The same, or it is being notified: it may reclaim before that is known.
+  // Whether this host had locks when the server ended, or was adopted, and no grace period has
+  // ended since that it missed. Known or not whether it was notified.
   bool may_reclaim(const std::string& address) const;
+  // The same, and it reclaims: it has not missed this grace period.
+  bool reclaims(const std::string& address);
+  // Whether there is a host that has something to miss at the end of a grace period.
+  bool any_may_reclaim() const;
+  // Comes before the end of a grace period: from now on nobody may reclaim, and who has not never
+  // will. Nothing where the period `is_due` no more: hosts were adopted. Blocking.
+  Result<Ok, StateError> cut_off(const std::function<bool()>& is_due);
 
   // Keeps a host's record in place while it exists.
   class Hold {
@@ -83,7 +102,7 @@ class Records {
     Records* records_ = nullptr;
     std::string address_;
   };
-  // Empty when the host has no record: add() makes one.
+  // Empty when the host has no record, or has missed a grace period: add() makes one.
   Hold hold(const std::string& address);
   // Whether this client has locks, or may still reclaim some.
   using InUse = std::function<bool(const std::string& address)>;
@@ -110,6 +129,8 @@ class Records {
   std::string hosts() const { return directory_ + "/hosts"; }
   Result<Ok, StateError> count_restart(std::int32_t above = -1);
   Result<Ok, StateError> read_hosts();
+  Result<Ok, StateError> write_missed(const std::set<std::string>& missed) const;
+  Result<Ok, StateError> change_missed(std::set<std::string> missed);
   Result<Ok, StateError> remember_name(const std::string& former);
   void release(const std::string& address);
   Result<Ok, StateError> make_room(const InUse& in_use);
@@ -137,7 +158,9 @@ class Records {
   std::map<std::string, std::string> unnotified_;  // with former names
   std::map<std::string, Entry> added_;
   std::uint64_t uses_ = 0;
-  std::vector<std::string> dropped_;  // hosts whose files are to be removed; with disk_ held
+  std::map<std::string, bool> may_reclaim_;  // whether it has begun
+  std::set<std::string> missed_;             // changed with disk_ held
+  std::vector<std::string> dropped_;         // hosts whose files are to be removed; with disk_ held
 };
 
 }  // namespace stag::nfs::lock

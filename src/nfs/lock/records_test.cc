@@ -61,6 +61,66 @@ TEST_F(RecordsOnDisk, remember_clients_that_were_told_as_long_as_they_may_reclai
   EXPECT_EQ(open()->unnotified(), std::vector<std::string>{"fe80::1%eth0"});
 }
 
+bool is_due() {
+  return true;
+}
+
+TEST_F(RecordsOnDisk, let_nobody_reclaim_that_has_missed_a_grace_period_and_not_locked_since) {
+  const std::string away = "192.0.2.1", back = "192.0.2.2";
+  {
+    const auto first = open();
+    for (const std::string& address : {away, back}) ASSERT_TRUE(first->add(address).ok());
+    EXPECT_FALSE(first->may_reclaim(away)) << "it has what it had";
+  }
+  {
+    const auto second = open();
+    EXPECT_TRUE(second->may_reclaim(away));
+    EXPECT_FALSE(second->reclaims("192.0.2.3")) << "it had nothing";
+    EXPECT_TRUE(second->reclaims(back));
+    ASSERT_TRUE(second->add(back).ok());
+    ASSERT_TRUE(second->cut_off(is_due).ok());
+    EXPECT_FALSE(second->may_reclaim(back)) << "it is over";
+    second->notified(away, second->state());
+    EXPECT_FALSE(second->hold(away)) << "it is to be added first";
+  }
+  {
+    const auto third = open();
+    EXPECT_EQ(third->unnotified(), (std::vector{away, back}));
+    EXPECT_FALSE(third->reclaims(away));
+    EXPECT_TRUE(third->may_reclaim(back));
+    ASSERT_TRUE(third->add(away).ok());
+    EXPECT_TRUE(third->hold(away));
+    EXPECT_FALSE(third->may_reclaim(away)) << "in this period";
+  }
+  for (const std::string& address : {away, back}) EXPECT_TRUE(open()->may_reclaim(address));
+}
+
+TEST_F(RecordsOnDisk, cut_nobody_off_in_a_grace_period_that_is_not_due_any_more) {
+  ASSERT_TRUE(open()->add("192.0.2.1").ok());
+  const auto records = open();
+  ASSERT_TRUE(records->cut_off([] { return false; }).ok());
+  EXPECT_TRUE(records->may_reclaim("192.0.2.1"));
+  EXPECT_TRUE(open()->may_reclaim("192.0.2.1"));
+}
+
+TEST_F(RecordsOnDisk, let_all_reclaim_that_an_earlier_version_has_left_and_say_when_unreadable) {
+  ASSERT_TRUE(std::filesystem::create_directories(directory_ + "/hosts"));
+  write("hosts/192.0.2.1", "");
+  write("hosts/192.0.2.2", "name\n");
+  for (const char* const address : {"192.0.2.1", "192.0.2.2"})
+    EXPECT_TRUE(open()->may_reclaim(address)) << address;
+  std::filesystem::create_directory(directory_ + "/missed");
+  EXPECT_FALSE(Records::open(directory_).ok());
+}
+
+TEST_F(RecordsOnDisk, name_nobody_as_late_whose_record_has_gone) {
+  ASSERT_TRUE(open()->add("192.0.2.1").ok());
+  const auto records = open();
+  ASSERT_TRUE(records->give_up("192.0.2.1", records->state()).ok());
+  ASSERT_TRUE(records->cut_off(is_due).ok());
+  EXPECT_EQ(std::filesystem::file_size(directory_ + "/missed"), 0u);
+}
+
 TEST_F(RecordsOnDisk, forget_clients_that_could_not_be_told) {
   ASSERT_TRUE(open()->add("192.0.2.1").ok());
   const auto second = open();
@@ -180,6 +240,23 @@ TEST(RecordsInMemory, work_without_a_directory_and_remember_nobody) {
   EXPECT_EQ((*records)->unnotified().size(), 1u);
 }
 
+TEST(RecordsInMemory, know_who_may_reclaim_after_a_simulated_restart) {
+  auto opened = Records::open("");
+  ASSERT_TRUE(opened.ok());
+  Records& records = **opened;
+  for (const char* const address : {"192.0.2.1", "192.0.2.2"})
+    ASSERT_TRUE(records.add(address).ok());
+  ASSERT_TRUE(records.restart().ok());
+  EXPECT_TRUE(records.may_reclaim("192.0.2.1"));
+  EXPECT_TRUE(records.reclaims("192.0.2.2"));
+  ASSERT_TRUE(records.add("192.0.2.2").ok());
+  ASSERT_TRUE(records.cut_off(is_due).ok());
+  EXPECT_FALSE(records.any_may_reclaim());
+  ASSERT_TRUE(records.restart().ok());
+  EXPECT_FALSE(records.may_reclaim("192.0.2.1")) << "it has missed the first";
+  EXPECT_TRUE(records.may_reclaim("192.0.2.2"));
+}
+
 class RecordsOfTwo : public RecordsOnDisk {
  protected:
   std::string lost() const { return directory_ + "/lost"; }
@@ -229,6 +306,36 @@ TEST_F(RecordsOfTwo, keep_who_is_adopted_while_it_is_told_of_an_earlier_restart_
   ASSERT_TRUE(records->give_up("192.0.2.1", earlier).ok());
   EXPECT_EQ(records->unnotified().size(), 1u);
   EXPECT_EQ(open()->unnotified().size(), 1u);
+}
+
+TEST_F(RecordsOfTwo, let_an_adopted_host_reclaim_that_missed_nothing_at_the_lost_server) {
+  lose("192.0.2.1");
+  {
+    const auto opened = Records::open(lost());
+    ASSERT_TRUE(opened.ok() && (*opened)->cut_off(is_due).ok());
+  }
+  lose("192.0.2.2");
+  const auto records = open();
+  ASSERT_TRUE(records->adopt(read_lost()).ok());
+  EXPECT_EQ(records->unnotified().size(), 2u);
+  EXPECT_FALSE(records->may_reclaim("192.0.2.1"));
+  EXPECT_TRUE(records->may_reclaim("192.0.2.2"));
+  const auto next = open();
+  EXPECT_FALSE(next->may_reclaim("192.0.2.1"));
+  EXPECT_TRUE(next->may_reclaim("192.0.2.2"));
+}
+
+TEST_F(RecordsOfTwo, cut_off_adopted_hosts_and_none_that_has_had_locks_all_the_time) {
+  lose("192.0.2.1");
+  {
+    const auto records = open();
+    ASSERT_TRUE(records->add("192.0.2.2").ok());
+    ASSERT_TRUE(records->adopt(read_lost()).ok());
+    ASSERT_TRUE(records->cut_off(is_due).ok());
+  }
+  const auto records = open();
+  EXPECT_FALSE(records->may_reclaim("192.0.2.1"));
+  EXPECT_TRUE(records->may_reclaim("192.0.2.2"));
 }
 
 TEST_F(RecordsOfTwo, remember_the_name_while_an_adopted_host_holds_locks) {

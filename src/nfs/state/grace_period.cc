@@ -79,10 +79,10 @@ bool GracePeriod::active(TimePoint now) {
     if (told_) told_(*late);
     return true;
   }
-  if (finish_)
-    finish_(number, now);
+  if (finish_first_)
+    finish_first_(number, now);
   else
-    end(number);
+    finish(number, now);
   return active();
 }
 
@@ -137,6 +137,14 @@ bool GracePeriod::end_by_administrator(TimePoint now) {
   }
   active(now);
   return true;
+}
+
+void GracePeriod::finish(std::uint64_t number, TimePoint now) {
+  if (!finishing(number)) return;
+  if (finish_)
+    finish_(number, now);
+  else
+    end(number);
 }
 
 void GracePeriod::end(std::uint64_t number) {

@@ -3,9 +3,10 @@
 // versions of NFS, because what one version gives away is what a client of another could claim.
 //
 // It ends when its time is over, or earlier when nobody is left who could claim anything. What must
-// be written before (finish_by()) is written first: until then it goes on. It goes on, too, while
-// claims come in, and while the server itself keeps clients from claiming, both within limits (RFC
-// 8881 8.4.2.1: "some additional time" may be added to it; RFC 7530 9.6.2). Decision 0087.
+// be written before (finish_first_by(), finish_by()) is written first: until then it goes on. It
+// goes on, too, while claims come in, and while the server itself keeps clients from claiming, both
+// within limits (RFC 8881 8.4.2.1: "some additional time" may be added to it; RFC 7530 9.6.2).
+// Decision 0087.
 //
 // Thread: any, but for finish_by().
 #pragma once
@@ -27,6 +28,8 @@ class GracePeriod {
   using Finish = UniqueFunction<void(std::uint64_t number, TimePoint now)>;
   // Before the first request. Without one the period just ends.
   void finish_by(Finish finish) { finish_ = std::move(finish); }
+  // The same for what is written before that; it calls finish() in place of end().
+  void finish_first_by(Finish finish) { finish_first_ = std::move(finish); }
 
   // Called when it has begun, or was made longer: from now on the server asks active(now) again and
   // again, until it is over.
@@ -118,6 +121,7 @@ class GracePeriod {
     return number == number_ && finishing_;
   }
   // Nothing happens when another period has begun since.
+  void finish(std::uint64_t number, TimePoint now);
   void end(std::uint64_t number);
   void put_off(std::uint64_t number, TimePoint until) {
     const BriefLock lock(mutex_);
@@ -144,7 +148,7 @@ class GracePeriod {
   // When that was last seen to rise, and when somebody was asked to come again.
   TimePoint claimed_ = TimePoint::min(), held_up_ = TimePoint::min();
   std::list<TimePoint> in_progress_;  // when they began
-  Finish finish_;
+  Finish finish_first_, finish_;
   Watch watch_;
   Told told_;
 };

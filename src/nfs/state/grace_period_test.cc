@@ -72,6 +72,25 @@ struct Deferred {
   std::vector<std::uint64_t> asked;
 };
 
+TEST(Nfs4GracePeriod, has_one_thing_written_first_and_then_the_other) {
+  GracePeriod grace;
+  std::vector<std::uint64_t> first;
+  grace.finish_first_by([&](std::uint64_t number, TimePoint) { first.push_back(number); });
+  Deferred finish(grace);
+  grace.begin(kStart + kPeriod, false);
+  EXPECT_TRUE(grace.active(kStart + kPeriod));
+  ASSERT_EQ(first.size(), 1u);
+  EXPECT_TRUE(finish.asked.empty());
+  grace.begin(kStart + 2 * kPeriod, false);
+  grace.finish(first[0], kStart + kPeriod);
+  EXPECT_TRUE(finish.asked.empty()) << "it goes on";
+  EXPECT_TRUE(grace.active(kStart + 2 * kPeriod));
+  grace.finish(first.at(1), kStart + 2 * kPeriod);
+  ASSERT_EQ(finish.asked, std::vector{first[1]});
+  grace.end(first[1]);
+  EXPECT_FALSE(grace.active());
+}
+
 TEST(Nfs4GracePeriod, goes_on_until_what_must_be_written_is) {
   GracePeriod grace;
   Deferred finish(grace);
