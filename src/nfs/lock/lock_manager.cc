@@ -283,7 +283,7 @@ bool LockManager::restarted(const std::string& address, const std::string& name,
     const bool newer = state != 0 && known->state == state && now - known->since <= kNewsWindow;
     return newer || repeated;
   });
-  // Who has nothing has restarted, too.
+  // A host that has nothing has restarted, too.
   each_named_here([&](ClientStates::Known& known) { is_repeated(known, state, now); });
   // SM_NOTIFY is not authenticated: all locks are looked at only when some will be released.
   if (gone.empty()) return false;
