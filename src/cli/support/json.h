@@ -28,6 +28,8 @@ class Json {
 
   // Bytes that are no UTF-8 are replaced: JSON has no others.
   Json& set(std::string_view key, std::string_view value);
+  // Without it a literal would be a bool.
+  Json& set(std::string_view key, const char* value) { return set(key, std::string_view(value)); }
   // Bytes of a peer. Where they are no UTF-8, `key`_bytes has them as URLs do.
   Json& set_bytes(std::string_view key, std::string_view value);
   // A value above 2^53, which a reader of JSON may round, is also in `key`_exact, as a string.

@@ -1,6 +1,5 @@
-// What outlives its Call keeps of an export: the file system, and the terms of the Call. Not the
-// Exports that the Call took: they have the file systems of all exports, none of whose disks could
-// be unmounted until a store that hangs has answered what it was asked.
+// What outlives its Call keeps of an export: the file system, and the terms of the Call, as they
+// were. The Call keeps the export no longer than it lasts.
 #pragma once
 
 #include <memory>
