@@ -81,7 +81,7 @@ class ServedExports(PrivateHosts):
 
     def test_refuse_hosts_that_are_none(self):
         self.serve("/scratch=memory")
-        for host, code, sentence in (("192.0.2.0/24", 1, "neither an address nor the name of a host"), ("*.example.com", 1, "neither")):
+        for host, code, sentence in (("192.0.2.0/24", 1, "neither an address nor the name of a host"), ("*.example.com", 1, "neither"), ("", 1, "neither")):
             result = stag("status", "exports", "--for", host, "--state", self.at("state"))
             self.assertEqual((result.returncode, result.stdout), (code, ""))
             self.assertIn(sentence, result.stderr)

@@ -2,6 +2,8 @@
 #include <fmt/ranges.h>
 
 #include <array>
+#include <optional>
+#include <string>
 
 #include "cli/commands.h"
 #include "cli/commands/ask.h"
@@ -189,9 +191,9 @@ class Status final : public Command {
   }
   Exit run() override {
     const bool exports = what_ == "exports";
-    if (!exports && !host_.empty()) return misused("--for is for 'stag status exports'");
-    if (!host_.empty()) {
-      auto found = addresses_to_ask_for(host_);
+    if (!exports && host_) return misused("--for is for 'stag status exports'");
+    if (host_) {
+      auto found = addresses_to_ask_for(*host_);
       if (!found) return failed("--for: " + found.error());
       addresses_ = *std::move(found);
     }
@@ -203,7 +205,7 @@ class Status final : public Command {
   Task<Exit> list_exports(Run& run);
 
   std::string what_ = "all";
-  std::string host_;
+  std::optional<std::string> host_;
   std::vector<std::string> addresses_;  // of the host
   AskedServer server_;
   bool json_ = false;

@@ -93,12 +93,13 @@ Task<void> ExportsCommands::list_for(std::string address, ControlReply& reply) c
 }
 
 Task<std::string> ExportsCommands::list(const ControlRequest& request, ControlReply& reply) const {
-  const auto address = request.members.text("address");
-  if (!address) {
+  if (!request.members.has("address")) {
     list_all(reply);
     co_return std::string();
   }
-  if (!IpAddress::parse(*address)) co_return "'address' is no address: '" + *address + "'";
+  const auto address = request.members.text("address");
+  if (!address || !IpAddress::parse(*address))
+    co_return "'address' is no address: '" + address.value_or("") + "'";
   co_await list_for(*address, reply);
   co_return std::string();
 }
