@@ -39,6 +39,7 @@ int errno_of(Status status) {
     case Status::NoDeviceOrAddress:
       return ENXIO;
     case Status::Access:
+    case Status::WrongSecurity:
       return EACCES;
     case Status::Exists:
       return EEXIST;

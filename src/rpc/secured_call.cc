@@ -46,6 +46,7 @@ Result<Ok, Reason> SecuredCall::sign(CallMessage& message) {
 
 // RFC 2203 5.3.1: the verifier is made of the header up to the credential, so that comes first.
 Result<Ok, Reason> SecuredCall::make(CallMessage& message) {
+  ++unanswered_;
   const Result<oncrpc::OpaqueAuth, Reason> credential = transmissions_->credential();
   if (!credential) return Failure{credential.error()};
   header_.xid = message.xid;
@@ -85,8 +86,10 @@ Task<Result<ReplyMessage, CallError>> SecuredCall::call(Channel& channel, CallMe
                          opened.error().status.reject == oncrpc::RejectStat::AUTH_ERROR;
     if (!refused || renewals == kMostRenewals) co_return opened;
     if (!transmissions_->renew(opened.error().status.auth)) co_return opened;
-    // RFC 5531 section 9: it is another Call, for it did not run.
-    message.use_xid(channel.next_xid());
+    // RFC 5531 section 9: it is another Call, for it did not run. The refusal is of one
+    // transmission: where an earlier one was lost, that one may have run, and the server knows it
+    // by its XID.
+    if (--unanswered_ == 0) message.use_xid(channel.next_xid());
   }
 }
 

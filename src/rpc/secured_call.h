@@ -2,6 +2,7 @@
 // Reply. Lives in the coroutine frame of its call. Thread: the Channel's loop.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "rpc/client_security.h"
@@ -34,6 +35,7 @@ class SecuredCall final : public CallSigner {
   oncrpc::CallHeader header_;
   xdr::Stream arguments_;
   std::unique_ptr<CallSecurity> transmissions_;
+  std::uint32_t unanswered_ = 0;  // transmissions
 };
 
 }  // namespace stag::rpc

@@ -34,6 +34,7 @@ v4::nfsstat4 status_of(Status status) {
       return v4::NFS4ERR_PARTNER_NOTSUPP;
     case Status::NotOwner:
     case Status::Access:
+    case Status::WrongSecurity:
     case Status::StateLost:
     case Status::Unknown:  // of READ, and that is of its stateid
       return v4::NFS4ERR_PARTNER_NO_AUTH;

@@ -10,9 +10,20 @@ namespace stag::nfs {
 
 namespace {
 
-bool goes_beside_kerberos(const ExportOptions& options, oncrpc::AuthFlavor flavor) {
+bool takes(const ExportOptions& options, oncrpc::AuthFlavor flavor) {
+  return std::ranges::count(options.flavors, flavor) != 0;
+}
+
+bool goes_beside_nfs(const ExportOptions& options, oncrpc::AuthFlavor flavor) {
   if (flavor == oncrpc::AuthFlavor::AUTH_NONE) return false;
-  return is_kerberos(flavor) || std::ranges::any_of(options.flavors, is_kerberos);
+  return is_kerberos(flavor) || std::ranges::any_of(options.flavors, is_kerberos) ||
+         takes(options, oncrpc::AuthFlavor::AUTH_NONE);
+}
+
+// Beside Kerberos there are users to tell apart.
+bool knows_nobody(const ExportOptions& options) {
+  return takes(options, oncrpc::AuthFlavor::AUTH_NONE) &&
+         std::ranges::none_of(options.flavors, is_kerberos);
 }
 
 Result<Admitted, Refusal> admitted_to(const Export& found, const rpc::Origin& origin,
@@ -25,15 +36,17 @@ Result<Admitted, Refusal> admitted_to(const Export& found, const rpc::Origin& or
     trace(Reason::NfsClientNotAdmitted, to_string(origin.peer), found.path());
     return Failure{Refusal::NotAdmitted};
   }
-  const bool wrong = !std::ranges::count(options->flavors, caller.flavor);
+  const bool wrong = !takes(*options, caller.flavor);
   if (wrong && security != Security::Deferred &&
-      !(security == Security::BesideKerberos && goes_beside_kerberos(*options, caller.flavor))) {
+      !(security == Security::BesideNfs && goes_beside_nfs(*options, caller.flavor))) {
     trace(Reason::NfsFlavorNotAdmitted, to_string(origin.peer), found.path());
     return Failure{Refusal::WrongSecurity};
   }
+  if (wrong && knows_nobody(*options))
+    return Admitted{&options->of(oncrpc::AuthFlavor::AUTH_NONE), wrong, true};
   const ExportOptions& here = options->of(caller.flavor);
   if (caller.groups_undecided && !here.all_squash) return Failure{Refusal::Undecided};
-  return Admitted{&here, wrong};
+  return Admitted{&here, wrong, false};
 }
 
 }  // namespace
@@ -54,7 +67,7 @@ Result<ExportObject, Refusal> Admission::resolve(Bytes file_handle, Security sec
   if (found == nullptr) return Failure{Refusal::ExportGone};
   const vfs::Handle object = *vfs::Handle::from(parts->object);
   if (security == Security::Mounting)
-    security = object == found->file_system().root() ? Security::BesideKerberos : Security::Checked;
+    security = object == found->file_system().root() ? Security::BesideNfs : Security::Checked;
   return admit(*found, object, security);
 }
 

@@ -32,6 +32,7 @@ struct Admitted {
   const ExportOptions* options;  // those that hold for this client and its flavor
   // The export does not take the Call's security flavor (Security::Deferred).
   bool wrong_security;
+  bool anonymous;  // as whom the caller acts there, whoever it is
 };
 
 // An object as one caller reaches it. Used within the Call that it was resolved for, whose
@@ -48,7 +49,9 @@ struct ExportObject {
         loop(origin.loop),
         connection(&origin),
         worker_time(time),
-        wrong_security(on.wrong_security) {}
+        wrong_security(on.wrong_security) {
+    if (on.anonymous) credentials = acting_as(*on.options, {});
+  }
 
   const Export* export_ = nullptr;
   const ExportOptions* options = nullptr;
@@ -101,10 +104,11 @@ class Admission {
   // What becomes of a Call whose security flavor the export does not take.
   enum class Security : std::uint8_t {
     Checked,  // it is refused
-    // It is refused unless the caller, or the export, has Kerberos: clients that use Kerberos for
-    // NFS call MOUNT and NLM with AUTH_SYS, and find out what the export takes by mounting it.
-    BesideKerberos,
-    // BesideKerberos for the root of the export, which clients look at while they mount it (RFC
+    // It is refused unless the caller, or the export, has Kerberos, or the export takes AUTH_NONE,
+    // as whose user the caller acts then: clients call MOUNT and NLM with AUTH_SYS whatever they
+    // use for NFS, and find out what the export takes by mounting it.
+    BesideNfs,
+    // BesideNfs for the root of the export, which clients look at while they mount it (RFC
     // 2623 section 2.3.2), else Checked.
     Mounting,
     Deferred,  // an operation refuses it (RFC 8881 2.6.3.1.1), by ExportObject::wrong_security

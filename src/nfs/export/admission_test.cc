@@ -57,12 +57,13 @@ class AdmissionTest : public ::testing::Test {
   testing::ManualLoop loop_;
   std::shared_ptr<vfs::MemoryFileSystem> store_ = std::make_shared<vfs::MemoryFileSystem>();
   ServerContext context_{ServerState::ephemeral(1)};
+  Admission::Security security_ = Admission::Security::Checked;
   rpc::Server rpc_server_;
   testing::LoopbackChannel channel_{loop_, rpc_server_};
 
  private:
   Task<v3::GETATTR3res> resolve(rpc::CallContext& call, v3::GETATTR3args args) {
-    admitted_ = Admission(context_, call).resolve(args.object.data.bytes());
+    admitted_ = Admission(context_, call).resolve(args.object.data.bytes(), security_);
     co_return v3::GETATTR3res{};
   }
 
@@ -119,6 +120,16 @@ TEST_F(AdmissionTest, wants_a_security_flavor_that_the_export_takes) {
   EXPECT_TRUE(admitted(root_of("/sys").bytes()).ok());
   EXPECT_EQ(admitted(root_of("/sys").bytes(), {}).error(), Refusal::WrongSecurity);
   EXPECT_EQ(admitted(root_of("/any").bytes(), {})->credentials.uid, 65534u);
+}
+
+// Clients mount and lock with AUTH_SYS, whatever they use for NFS.
+TEST_F(AdmissionTest, has_AUTH_SYS_beside_AUTH_NONE_act_as_the_anonymous_user) {
+  serve({{"/none", store_, options_of("sec=none,anonuid=5,no_root_squash")},
+         {"/both", store_, options_of("sec=krb5:none,no_root_squash")}});
+  EXPECT_EQ(admitted(root_of("/none").bytes()).error(), Refusal::WrongSecurity);
+  security_ = Admission::Security::BesideNfs;
+  EXPECT_EQ(admitted(root_of("/none").bytes())->credentials.uid, 5u);
+  EXPECT_EQ(admitted(root_of("/both").bytes())->credentials.uid, 7u);
 }
 
 class Undecided final : public rpc::Authenticator {

@@ -155,6 +155,14 @@ TEST_F(LocksOfChangingExports, are_given_back_whatever_store_they_were_taken_of)
   EXPECT_EQ(service_->size(), 0u);
 }
 
+TEST_F(LocksOfChangingExports, are_granted_to_AUTH_SYS_where_the_export_takes_AUTH_NONE_alone) {
+  ExportOptions none;
+  none.flavors = {oncrpc::AuthFlavor::AUTH_NONE};
+  ASSERT_TRUE(nfs_.replace_exports({{"/changing", copy_, none}}).ok());
+  EXPECT_EQ(lock(kA, 0), NLM4_GRANTED);
+  EXPECT_EQ(unlock(kA, 0), NLM4_GRANTED);
+}
+
 TEST_F(LocksOfChangingExports, release_of_a_file_frees_also_what_waiting_requests_get_then) {
   ASSERT_EQ(lock(kA, 0), NLM4_GRANTED);
   ASSERT_EQ(lock(kB, 0, true), NLM4_BLOCKED);

@@ -42,7 +42,7 @@ nlm4_stats status_of(vfs::Status status) {
 // Waits for the name of the client, where the export is open to names: a reclaim that is put off is
 // lost (Linux).
 Eventual<Result<ExportObject, Refusal>> admitted(const Admission& admission, const Buffer& handle) {
-  return admission.resolve_settled(handle.bytes(), Admission::Security::BesideKerberos);
+  return admission.resolve_settled(handle.bytes(), Admission::Security::BesideNfs);
 }
 
 // Checks that the file exists and that the caller owns it or may read it: for any other user a lock

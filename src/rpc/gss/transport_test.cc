@@ -60,6 +60,19 @@ Task<> survive_a_restart(LossyWorld& world, Client client) {
   EXPECT_EQ(world.realm->accepted, 2u);
 }
 
+// The server knows the Call that it answered, and its context no more when that comes again.
+Task<> lose_the_context_with_a_reply(LossyWorld& world, Client client) {
+  world.service.on_loss = [&world] {
+    world.server.add(std::make_unique<GssAuthenticator>(
+        GssServerOptions{.acceptor = std::make_shared<testing::FakeAcceptor>(world.realm)}));
+  };
+  world.service.lose(LossyService::Loss::Reply, store::ADD_ONCE::number);
+  const auto added = co_await client.call<store::ADD_ONCE>(5u);
+  EXPECT_TRUE(added.ok() && *added == 5u);
+  EXPECT_EQ(world.state.total, 5u);
+  EXPECT_EQ(world.realm->accepted, 2u);
+}
+
 // Either exchange of tokens, or the answer to it, is lost with its connection and comes again.
 Task<> set_up_over_cuts(LossyWorld& world, Client client) {
   world.realm->rounds = 2;
@@ -132,6 +145,16 @@ TEST(GssTransports, outlive_a_restart_of_the_server) {
     tcp.run();
     fabric::SimLoop rdma;
     EXPECT_TRUE(rdma.run(over_rdma(rdma, service, survive_a_restart)));
+  }
+}
+
+TEST(GssTransports, run_nothing_twice_whose_context_is_lost_with_its_reply) {
+  for (const gss::Service service : kEach) {
+    net::EpollLoop tcp;
+    tcp.post([&] { detach(over_tcp(tcp, service, lose_the_context_with_a_reply)); });
+    tcp.run();
+    fabric::SimLoop rdma;
+    EXPECT_TRUE(rdma.run(over_rdma(rdma, service, lose_the_context_with_a_reply)));
   }
 }
 

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "base/task_group.h"
 #include "rpc/client.h"
 #include "rpc/server.h"
@@ -28,6 +30,7 @@ class LossyService final : public rpc::Service {
     if (loss != Loss::Call) reply = co_await inner_.serve(call);
     if (loss == Loss::None) co_return reply;
     call.close = Reason::ConnectionReset;
+    if (on_loss) on_loss();
     co_return std::nullopt;
   }
   bool is_worth_fetching(const rpc::Origin& origin, Bytes message) const override {
@@ -45,6 +48,7 @@ class LossyService final : public rpc::Service {
     procedure_ = procedure;
     spared_ = spared;
   }
+  std::function<void()> on_loss;
 
  private:
   rpc::Service& inner_;

@@ -27,6 +27,9 @@ std::string_view mount_words(Status status) {
     case Status::NotOwner:
     case Status::Access:
       return "the server does not let this client mount it; check its export options";
+    case Status::WrongSecurity:
+      return "the server takes no calls by this security flavor there; see which with 'stag info "
+             "HOST', and name one in the URL (sec=)";
     case Status::NoEntry:
       return "the server exports no such directory; see what it does with 'stag info HOST'";
     case Status::Io:
@@ -58,6 +61,8 @@ std::string_view advice(Status status) {
       return "; make room there";
     case Status::ReadOnly:
       return "; have it exported with rw, or choose another one";
+    case Status::WrongSecurity:
+      return "; see which with 'stag info HOST', and name one in the URL (sec=)";
     case Status::Moved:
       return "; name that server in the URL";
     default:
@@ -109,6 +114,7 @@ constexpr auto kPhrases = std::to_array<Phrase>({
     {Status::InUse, "somebody else has it open or locked, and denies this meanwhile"},
     {Status::Moved,
      "the server says that this is on another server now (a referral), which stag does not follow"},
+    {Status::WrongSecurity, "the server takes no calls by this security flavor there"},
 });
 
 constexpr bool all_have_words() {

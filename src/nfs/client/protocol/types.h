@@ -344,7 +344,8 @@ enum class Status : std::uint8_t {
   StateLost,  // the server has given up the open, or locks by it, and others may have had the file
   InUse,      // another owner has it open or locked in a way that denies this use of it
   Moved,      // its file system is on another server (RFC 8881 section 11: a referral)
-  Unknown,    // a number that no RFC defines
+  WrongSecurity,  // the export takes other security flavors than that of the call
+  Unknown,        // a number that no RFC defines
 };
 
 // One entry of an access control list (POSIX 1003.1e draft 17).

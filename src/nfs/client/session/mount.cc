@@ -125,6 +125,7 @@ Status to_status(std::uint32_t status) {
 struct MountAnswer {
   Status status = Status::Ok;
   std::optional<Handle> root;
+  std::vector<std::int32_t> flavors{};
 };
 
 // MNT of the MOUNT version that goes with the NFS version.
@@ -141,8 +142,11 @@ Task<rpc::CallResult<MountAnswer>> mount_one(rpc::Client client, std::string dir
   const auto res = co_await client.call<MOUNTPROC3_MNT>(directory, options);
   if (!res) co_return Failure{res.error()};
   answer.status = to_status(static_cast<std::uint32_t>(res->fhs_status));
-  if (res->fhs_status == mount3::MNT3_OK)
+  if (res->fhs_status == mount3::MNT3_OK) {
     answer.root = Handle::from(res->mountinfo().fhandle.bytes());
+    const auto& flavors = res->mountinfo().auth_flavors;
+    answer.flavors.assign(flavors.begin(), flavors.end());
+  }
   co_return answer;
 }
 
@@ -170,6 +174,7 @@ Task<Outcome<MountPoint>> mount(rpc::Channel& channel, std::string path,
     point.root = *answer->root;
     point.root_path = directory;
     point.rest = rest_of(directory, path);
+    point.flavors = answer->flavors;
     co_return point;
   }
   STAG_CHECK(first.has_value());

@@ -17,6 +17,10 @@ struct MountPoint {
   Handle root;
   std::string root_path;  // the mounted path: a prefix, by whole components, of the requested one
   std::string rest;       // the rest of that path, without a leading '/': to be walked
+  // MOUNT: the security flavors that the server lists; empty: it lists none.
+  std::vector<std::int32_t> flavors{};
+  // Version 4: `rest` begins with a name that the flavor of the calls does not lead into.
+  bool wrong_security = false;
 };
 
 struct ListedExport {

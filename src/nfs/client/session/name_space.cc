@@ -29,6 +29,7 @@ Task<Outcome<MountPoint>> find_file_system(Protocol& protocol, Found root, std::
     if (name == "..") break;
     const Outcome<Found> next = co_await protocol.lookup(kFinding, at, name);
     if (!next && next.error().kind != Error::Kind::Nfs) co_return Failure{next.error()};
+    found.wrong_security = !next && next.error().is(Status::WrongSecurity);
     if (!next || next->attributes->type != FileType::Directory) break;
     at = next->handle;
     walked.append("/").append(name);

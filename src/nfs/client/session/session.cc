@@ -70,6 +70,16 @@ bool means_no_version_4(const Error& error) {
          status.accept == oncrpc::AcceptStat::PROG_UNAVAIL;
 }
 
+// They claim a user, and prove nothing.
+bool claim_a_user(const rpc::Credentials& credentials) {
+  return credentials.security() == nullptr &&
+         credentials.credential().flavor == oncrpc::AuthFlavor::AUTH_SYS;
+}
+
+bool lists(const MountPoint& point, oncrpc::AuthFlavor flavor) {
+  return std::ranges::count(point.flavors, static_cast<std::int32_t>(flavor)) != 0;
+}
+
 FileSystemOptions as_told(FileSystemOptions options, const Url& url) {
   options.calls.version = url.version.value_or(options.calls.version);
   options.calls.minor = url.minor;
@@ -400,6 +410,13 @@ Task<Outcome<Ok>> Session::mount() {
       co_await client::mount(mount_channel(), url_.path, mount_credentials(options_),
                              call_options(options_.calls), *url_.version);
   if (!point) co_return Failure{point.error()};
+  // The server serves the anonymous user there, whoever the client says it is.
+  const bool listed = point->flavors.empty() || lists(*point, oncrpc::AuthFlavor::AUTH_SYS);
+  if (!listed && claim_a_user(options_.calls.credentials)) {
+    if (!lists(*point, oncrpc::AuthFlavor::AUTH_NONE))
+      co_return Failure{Error::of_mount(point->root_path, Status::WrongSecurity)};
+    options_.calls.credentials = {};
+  }
   path_ = point->rest;
   files_ = std::make_unique<FileSystem>(by(*nfs_, url_), point->root, point->root_path, options_);
   co_return Ok{};
@@ -413,10 +430,24 @@ Task<Outcome<Ok>> Session::begin_version_4(nfs4::CallbackService* callbacks) {
   url_.minor = (*protocol)->minor();
   const Outcome<Found> root = co_await (*protocol)->root({"find the root", {}});
   if (!root) co_return Failure{root.error()};
-  const Outcome<MountPoint> point = co_await find_file_system(*protocol_, *root, url_.path);
+  std::shared_ptr<Protocol> protocol_of_files = protocol_;
+  Outcome<MountPoint> point = co_await find_file_system(*protocol_, *root, url_.path);
   if (!point) co_return Failure{point.error()};
+  if (point->wrong_security && claim_a_user(options_.calls.credentials)) {
+    // SECINFO would list the flavors (RFC 8881 2.6.3.1); this client has one other than Kerberos,
+    // and the server says whether it will do.
+    ProtocolOptions as_nobody = options_.calls;
+    as_nobody.credentials = {};
+    std::shared_ptr<Protocol> other = protocol_->with(as_nobody);
+    const Outcome<MountPoint> beyond = co_await find_file_system(*other, *root, url_.path);
+    if (beyond && !beyond->wrong_security) {
+      point = beyond;
+      protocol_of_files = std::move(other);
+      options_.calls.credentials = {};
+    }
+  }
   path_ = point->rest;
-  files_ = std::make_unique<FileSystem>(protocol_, point->root, point->root_path, options_);
+  files_ = std::make_unique<FileSystem>(protocol_of_files, point->root, point->root_path, options_);
   co_return Ok{};
 }
 

@@ -407,6 +407,72 @@ TEST(ClientSession4, needs_neither_MOUNT_nor_rpcbind_and_connects_to_port_20049)
   EXPECT_TRUE(nowhere.servers.empty());
 }
 
+class ClientSessionWithNone : public ClientSession {
+ protected:
+  void serve(const char* words) {
+    ASSERT_TRUE(nfs_.replace_exports({{"/none", store_, *parse_export_options(words)}}).ok());
+  }
+};
+
+TEST_F(ClientSessionWithNone, goes_without_credentials_where_MOUNT_lists_AUTH_NONE_alone) {
+  must(files().mkdir(files().root(), "dir", {.mode = 0755}));
+  serve("sec=none");
+  auto session = opened("nfs://server/none/dir?version=3");
+  ASSERT_TRUE(session.ok()) << session.error().sentence;
+  EXPECT_TRUE(run((*session)->files().walk((*session)->path())).ok());
+  close(**session);
+}
+
+TEST_F(ClientSessionWithNone, says_where_version_3_wants_another_security_flavor) {
+  serve("sec=krb5");
+  const auto session = opened("nfs://server/none?version=3");
+  ASSERT_FALSE(session.ok());
+  EXPECT_NE(session.error().sentence.find("security flavor"), std::string::npos)
+      << session.error().sentence;
+}
+
+struct ServedByFlavor {
+  explicit ServedByFlavor(const char* words) {
+    Exports exports;
+    STAG_CHECK(exports.add(1, {"/none", store, *parse_export_options(words)}).ok());
+    served.context.exports.replace(std::move(exports));
+    options.calls.credentials = rpc::Credentials::sys("tests", 0, 0);
+  }
+  Outcome<std::unique_ptr<Session>> opened(const std::string& version) {
+    return run_on(loop,
+                  Session::open({nfs, nfs}, *Url::parse("nfs://server/none/dir?version=" + version),
+                                options));
+  }
+
+  testing::ManualLoop loop;
+  std::shared_ptr<vfs::MemoryFileSystem> store = std::make_shared<vfs::MemoryFileSystem>();
+  testing::Nfs4Instance served{loop, store};
+  Loopback nfs{loop, &served.server};
+  FileSystemOptions options;
+};
+
+TEST(ClientSession4, goes_without_credentials_where_the_export_takes_nothing_else) {
+  ServedByFlavor world("sec=none");
+  for (const char* version : {"4.0", "4.1", "4.2"}) {
+    auto session = world.opened(version);
+    ASSERT_TRUE(session.ok()) << session.error().sentence;
+    FileSystem& files = (*session)->files();
+    EXPECT_EQ(files.root_path(), "/none") << version;
+    EXPECT_TRUE(run_on(world.loop, files.getattr(files.root())).ok()) << version;
+    run_on(world.loop, session_closed(**session));
+  }
+}
+
+TEST(ClientSession4, says_where_an_export_wants_another_security_flavor) {
+  ServedByFlavor world("sec=krb5");
+  auto session = world.opened("4.2");
+  ASSERT_TRUE(session.ok()) << session.error().sentence;
+  const auto found = run_on(world.loop, (*session)->files().walk((*session)->path()));
+  ASSERT_FALSE(found.ok());
+  EXPECT_TRUE(found.error().is(Status::WrongSecurity)) << found.error().sentence;
+  run_on(world.loop, session_closed(**session));
+}
+
 TEST(ClientSession4, is_the_highest_version_that_both_speak_where_the_URL_names_none) {
   testing::ManualLoop loop;
   testing::Nfs4Instance served(loop, std::make_shared<vfs::MemoryFileSystem>());

@@ -50,7 +50,7 @@ constexpr StatusName kStatuses[] = {
     {v4::NFS4ERR_BADCHAR, Status::Invalid},
     {v4::NFS4ERR_BADOWNER, Status::Invalid},
     {v4::NFS4ERR_OPENMODE, Status::Access},
-    {v4::NFS4ERR_WRONGSEC, Status::Access},
+    {v4::NFS4ERR_WRONGSEC, Status::WrongSecurity},
     {v4::NFS4ERR_WRONG_CRED, Status::Access},
     {v4::NFS4ERR_LOCKED, Status::InUse},
     {v4::NFS4ERR_SHARE_DENIED, Status::InUse},

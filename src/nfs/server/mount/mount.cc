@@ -54,7 +54,7 @@ Task<Result<MountedDirectory, mount3::mountstat3>> find_directory(const Admissio
   if (!match) co_return Failure{mount3::MNT3ERR_NOENT};
   co_await match->found->settle(admission.call().origin());
   auto root = admission.admit(*match->found, match->found->file_system().root(),
-                              Admission::Security::BesideKerberos);
+                              Admission::Security::BesideNfs);
   if (!root)
     co_return Failure{root.error() == Refusal::Undecided ? mount3::MNT3ERR_IO
                                                          : mount3::MNT3ERR_ACCES};
@@ -162,7 +162,7 @@ mount3::ppathcnf pathconf2(const ServerContext& server, const rpc::CallContext& 
   const auto normal = normal_path(path);
   const auto match = normal ? admission.match(*normal) : std::nullopt;
   if (!match || !admission.admit(*match->found, match->found->file_system().root(),
-                                 Admission::Security::BesideKerberos))
+                                 Admission::Security::BesideNfs))
     return res;
   const vfs::Limits limits = match->found->file_system().limits();
   constexpr std::uint32_t kMost = std::numeric_limits<std::int32_t>::max();

@@ -173,6 +173,14 @@ TEST_F(MountWithNone, says_so_where_no_other_flavor_is_taken) {
   EXPECT_EQ(call<MOUNTPROC3_MNT>("/odd").mountinfo().auth_flavors, (std::vector<std::int32_t>{0}));
 }
 
+TEST_F(MountWithNone, tells_a_caller_with_AUTH_SYS_that_it_takes_no_credentials) {
+  const auto res = call<MOUNTPROC3_MNT>("/odd");
+  ASSERT_EQ(res.fhs_status, MNT3_OK);
+  EXPECT_EQ(res.mountinfo().auth_flavors, (std::vector<std::int32_t>{0}));
+  const v3::nfs_fh3 handle{res.mountinfo().fhandle};
+  EXPECT_EQ(call<v3::NFSPROC3_LOOKUP>({{handle, "x"}}).status, v3::NFS3ERR_ACCES);
+}
+
 // Clients that use Kerberos mount with AUTH_SYS (RFC 2623 section 2.3.2).
 class MountWithKerberos : public testing::NfsServerTest {
  protected:
