@@ -304,8 +304,7 @@ std::vector<Client> LockManager::clients_at(const std::string& address) const {
   for (const LockUnderWay& one : under_way_)
     if (one.owner->client.address == address) here.push_back(one.owner->client);
   std::ranges::sort(here);
-  const auto repeated = std::ranges::unique(here);
-  here.erase(repeated.begin(), repeated.end());
+  here.erase(std::unique(here.begin(), here.end()), here.end());
   return here;
 }
 
