@@ -19,10 +19,6 @@ constexpr Duration kRepeatWindow = std::chrono::minutes(2);
 // the same image each time.
 constexpr Duration kNewsWindow = std::chrono::minutes(20);
 
-// For how long a LOCK of before a restart may still come: it lay in a connection that was not read
-// while a store did not answer.
-constexpr Duration kLateWindow = std::chrono::minutes(30);
-
 // A host names itself by its full name or by the first label of it.
 bool same_host(std::string_view a, std::string_view b) {
   if (a.size() > b.size()) std::swap(a, b);
@@ -105,7 +101,6 @@ nlm4_stats LockManager::lock(const LockArgs& args, TimePoint now) {
   // After the grace period another client may have had the lock and released it, so a late reclaim
   // is refused; NLM has no other status for that.
   if (in_grace(now) != args.reclaim) return NLM4_DENIED_GRACE_PERIOD;
-  if (is_late(args, now)) return NLM4_DENIED;
   const bool released = release_older(args.request.owner->client, args.client_state);
   std::optional<nlm4_stats> status;
   const Notices notices = carry_out(lock, [&] { status = lock_now(args, now); });
@@ -132,14 +127,6 @@ LockManager::Notices LockManager::carry_out(std::unique_lock<std::mutex>& lock, 
   lock.unlock();
   deliver(notices);
   return notices;
-}
-
-// Whether it is of before a restart that its host has told of: no process of it is left.
-bool LockManager::is_late(const LockArgs& args, TimePoint now) {
-  if (args.client_state == 0) return false;
-  const ClientStates::Known* const known = states_.find(args.request.owner->client);
-  if (known == nullptr || !known->restart) return false;
-  return args.client_state < known->restart->state && now - known->restart->when <= kLateWindow;
 }
 
 // A host's first LOCK after its restart may come before its SM_NOTIFY, which then is no news. True

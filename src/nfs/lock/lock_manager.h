@@ -179,7 +179,6 @@ class LockManager {
   // The pending grants of one file, by owner, so that an operation looks at its own owner's only.
   using Grants = std::multimap<OwnerPtr, Ticket, ByOwner>;
   nlm::nlm4_stats lock_now(const LockArgs& args, TimePoint now);
-  bool is_late(const LockArgs& args, TimePoint now);
   bool release_older(const Client& client, std::int32_t state);
   // As in PendingGrant.
   struct Offers {
