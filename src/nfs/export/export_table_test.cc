@@ -5,6 +5,7 @@
 
 #include <thread>
 
+#include "nfs/export/exports_of_call.h"
 #include "testing/nfs/faulty_store.h"
 #include "testing/nfs/server_fixture.h"
 
@@ -53,6 +54,20 @@ TEST(ExportTable, keeps_one_export_for_who_uses_it) {
   EXPECT_EQ(table.keep(7), nullptr);
   in_progress = nullptr;
   EXPECT_TRUE(used_alive.expired());
+}
+
+TEST(ExportsOfCall, are_those_that_were_present_when_it_met_them) {
+  ExportTable table;
+  table.replace(one("/a"));
+  ExportsOfCall call(table);
+  auto shared = call.share(1);
+  const std::weak_ptr<const Export> removed = shared;
+  table.replace(one("/a"));
+  const Export* const met = call.meet(1);
+  EXPECT_EQ(call.meet(std::move(shared)), met) << "and it keeps that one";
+  EXPECT_TRUE(removed.expired());
+  table.replace(one("/a"));
+  EXPECT_EQ(call.meet(1), met);
 }
 
 TEST(ExportTable, keeps_exports_of_two_tables_apart) {

@@ -23,9 +23,10 @@ class ExportsOfCall {
       return first_.get();
     return meet(share(id));
   }
-  // The same of one that share() gave.
+  // The same of one that share() gave, perhaps before the Call met the one of this id.
   [[gnu::noinline]] const Export* meet(std::shared_ptr<const Export> shared) {
-    if (shared == nullptr || find(shared->id) != nullptr) return shared.get();
+    if (shared == nullptr) return nullptr;
+    if (const auto* const met = find(shared->id)) return met->get();
     if (first_ == nullptr) return (first_ = std::move(shared)).get();
     if (others_ == nullptr) others_ = std::make_unique<Others>();
     return others_->emplace_back(std::move(shared)).get();
